@@ -1,0 +1,1 @@
+"""How close is the call? The provably nearest image that changes a classifier's mind."""

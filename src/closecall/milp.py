@@ -1,8 +1,8 @@
 """A mixed integer linear program as plain arrays: what every solver is given.
 
-    minimise   objective · v + Σ quadratic · v²
-    subject to row_lower ≤ matrix · v ≤ row_upper
-               lower ≤ v ≤ upper,  v integer where `integer`
+minimise   objective · v + Σ quadratic · v²
+subject to row_lower ≤ matrix · v ≤ row_upper
+           lower ≤ v ≤ upper,  v integer where `integer`
 """
 
 from __future__ import annotations
@@ -69,6 +69,26 @@ class Solution:
     bound: float
     nodes: int
     seconds: float
+
+
+def objective_at(milp: Milp, values: Vector) -> float:
+    """The objective of a point, feasible or not."""
+    linear = float(milp.objective @ values)
+    return linear if milp.quadratic is None else linear + float(milp.quadratic @ values**2)
+
+
+def violation(milp: Milp, values: Vector) -> float:
+    """By how much a point breaks the worst of its rows, bounds and integrality; 0 when it breaks none."""
+    activity = milp.matrix @ values
+    whole = values[milp.integer]
+    excesses = (
+        milp.row_lower - activity,
+        activity - milp.row_upper,
+        milp.lower - values,
+        values - milp.upper,
+        np.abs(whole - np.round(whole)),
+    )
+    return max(float(excess.max(initial=0.0)) for excess in excesses)
 
 
 class OnProgress(Protocol):

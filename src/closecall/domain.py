@@ -1,0 +1,55 @@
+"""Where an image may go: the pixel box, cut by a ball around the image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.layers.layer import OUTWARD
+from closecall.norms import Norm
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """{ v : lower ≤ v ≤ upper, ‖v − centre‖ ≤ radius }, with the centre inside the box."""
+
+    centre: Vector
+    lower: Vector
+    upper: Vector
+    norm: Norm
+    radius: float = np.inf
+
+    @property
+    def down(self) -> Vector:
+        """How far each pixel may fall; one pixel alone can use up the whole radius, except in L0."""
+        room = self.centre - self.lower
+        return room if self.norm.name == "l0" else np.minimum(room, self.radius)
+
+    @property
+    def up(self) -> Vector:
+        room = self.upper - self.centre
+        return room if self.norm.name == "l0" else np.minimum(room, self.radius)
+
+    def maximum(self, rows: Vector) -> Vector:
+        """An upper bound, exact but for outward rounding, on rows·v over the domain."""
+        largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        value = rows @ self.centre + self.norm.support(rows, self.down, self.up, self.radius)
+        return np.asarray(value + OUTWARD * (np.abs(rows) @ largest))
+
+    def box(self) -> tuple[Vector, Vector]:
+        """The smallest box around the domain."""
+        return self.centre - self.down, self.centre + self.up
+
+    def within(self, radius: float) -> Domain:
+        return replace(self, radius=min(self.radius, radius))
+
+    def distance(self, point: Vector) -> float:
+        return float(self.norm.distance(np.asarray(point, dtype=np.float64).ravel() - self.centre))
+
+    def clip(self, point: Vector) -> Vector:
+        """The nearest point of the box (not of the ball)."""
+        return np.clip(point, self.lower, self.upper)

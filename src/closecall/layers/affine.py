@@ -1,0 +1,73 @@
+"""Affine maps: everything linear, however many inputs it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from closecall.layers.layer import OUTWARD, Matrix, Vector
+from closecall.program import Expression, ProgramBuilder
+
+DENSE_ABOVE = 0.25
+
+
+def compact(matrix: Matrix) -> Matrix:
+    """Store a matrix as an array when that is the faster way to multiply by it, else as CSR."""
+    if issparse(matrix):
+        sparse = csr_array(matrix)
+        filled = sparse.nnz / max(1, sparse.shape[0] * sparse.shape[1])
+        return np.asarray(sparse.todense(), dtype=np.float64) if filled > DENSE_ABOVE else sparse
+    filled = np.count_nonzero(matrix) / max(1, matrix.size)
+    return np.ascontiguousarray(matrix, dtype=np.float64) if filled > DENSE_ABOVE else csr_array(matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """output = Σ weights[k] · input[k] + bias."""
+
+    weights: tuple[Matrix, ...]
+    bias: Vector
+
+    @classmethod
+    def of(cls, weights: Sequence[Matrix], bias: Vector) -> Affine:
+        return cls(tuple(compact(weight) for weight in weights), np.asarray(bias, dtype=np.float64))
+
+    @property
+    def size(self) -> int:
+        return len(self.bias)
+
+    def forward(self, *inputs: Vector) -> Vector:
+        total = np.tile(self.bias, (len(inputs[0]), 1))
+        for weight, value in zip(self.weights, inputs, strict=True):
+            total += value @ weight.T
+        return total
+
+    def interval(self, lower: list[Vector], upper: list[Vector]) -> tuple[Vector, Vector]:
+        centre = self.bias.copy()
+        spread = np.zeros(self.size)
+        magnitude = np.abs(self.bias)
+        for weight, low, high in zip(self.weights, lower, upper, strict=True):
+            absolute = abs(weight)
+            centre += weight @ ((low + high) / 2)
+            spread += absolute @ ((high - low) / 2)
+            magnitude += absolute @ np.maximum(np.abs(low), np.abs(high))
+        spread += OUTWARD * magnitude
+        return centre - spread, centre + spread
+
+    def bound_above(
+        self, rows: Vector, lower: list[Vector], upper: list[Vector]
+    ) -> tuple[list[Vector], Vector]:
+        return [rows @ weight for weight in self.weights], rows @ self.bias
+
+    def encode_tight(
+        self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
+    ) -> Expression:
+        total = Expression.constants(self.bias)
+        for weight, expression in zip(self.weights, inputs, strict=True):
+            total = total + expression.mapped(weight)
+        return total
+
+    encode_paper = encode_tight

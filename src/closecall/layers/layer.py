@@ -1,0 +1,47 @@
+"""What each kind of layer must be able to say about itself."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from closecall.program import Expression, ProgramBuilder
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64] | csr_array
+
+# Bounds are widened by this share of the largest magnitude that enters them: far above the
+# rounding of float64 sums over a million terms, far below anything that matters to a distance.
+OUTWARD = 1e-11
+
+
+class Layer(Protocol):
+    """One vector-valued function of one or more vectors."""
+
+    @property
+    def size(self) -> int:
+        """The length of the output vector."""
+
+    def forward(self, *inputs: Vector) -> Vector:
+        """Map rows of inputs (batch, n) to rows of outputs (batch, size)."""
+
+    def interval(self, lower: list[Vector], upper: list[Vector]) -> tuple[Vector, Vector]:
+        """Bound the outputs when every input lies anywhere between its bounds."""
+
+    def bound_above(
+        self, rows: Vector, lower: list[Vector], upper: list[Vector]
+    ) -> tuple[list[Vector], Vector]:
+        """Give new rows and constants with rows·output ≤ Σ new rows·input + constants within the bounds."""
+
+    def encode_tight(
+        self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
+    ) -> Expression:
+        """Add the columns and rows of the tight form; give the outputs as expressions."""
+
+    def encode_paper(
+        self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
+    ) -> Expression:
+        """Add the columns and rows of the form in Fischetti & Jo; give the outputs as expressions."""

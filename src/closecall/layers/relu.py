@@ -1,0 +1,85 @@
+"""The rectifier x = max(0, a)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from closecall.layers.layer import Vector
+from closecall.program import Expression, ProgramBuilder
+
+
+@dataclass(frozen=True, eq=False)
+class Relu:
+    """x = max(0, a) for each of `size` units."""
+
+    size: int
+
+    def forward(self, *inputs: Vector) -> Vector:
+        return np.maximum(inputs[0], 0.0)
+
+    def interval(self, lower: list[Vector], upper: list[Vector]) -> tuple[Vector, Vector]:
+        return np.maximum(lower[0], 0.0), np.maximum(upper[0], 0.0)
+
+    def bound_above(
+        self, rows: Vector, lower: list[Vector], upper: list[Vector]
+    ) -> tuple[list[Vector], Vector]:
+        """x ≤ u(a − l)/(u − l) where a row's entry is positive, x ≥ slope·a where it is negative.
+
+        The lower slope is 1 when u > −l and 0 otherwise: the smaller of the two triangles.
+        """
+        low, high = lower[0], upper[0]
+        chord, height = chord_above(low, high)
+        slope = np.where(low >= 0, 1.0, np.where(high > -low, 1.0, 0.0))
+        slope[high <= 0] = 0.0
+        positive = np.maximum(rows, 0.0)
+        return [positive * chord + np.minimum(rows, 0.0) * slope], positive @ height
+
+    def encode_tight(
+        self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
+    ) -> Expression:
+        """x ≥ a, x ≤ a − l(1 − z), x ≤ u·z, x ≥ 0, z = 1 for active; no z where the sign is known."""
+        (a,), low, high = inputs, lower[0], upper[0]
+        active = np.flatnonzero(low >= 0)
+        unstable = np.flatnonzero((low < 0) & (high > 0))
+        if len(active):
+            on = builder.add_columns("x", np.maximum(low[active], 0.0), high[active])
+            builder.add_rows(on - a.taken(active), 0.0, 0.0)
+        if len(unstable):
+            l, u = low[unstable], high[unstable]  # noqa: E741
+            x = builder.add_columns("x", np.zeros(len(u)), u)
+            z = builder.add_columns("z", np.zeros(len(u)), np.ones(len(u)), integer=True)
+            gap = x - a.taken(unstable)
+            builder.add_rows(gap, 0.0, np.inf)
+            builder.add_rows(gap - z.scaled(l), -np.inf, -l)
+            builder.add_rows(x - z.scaled(u), -np.inf, 0.0)
+            builder.note_phases(z, active_when=1)
+        blocks = [(active, on)] if len(active) else []
+        blocks += [(unstable, x)] if len(unstable) else []
+        return Expression.scattered(self.size, blocks)
+
+    def encode_paper(
+        self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
+    ) -> Expression:
+        """x − s = a, x ≤ ub(1 − z), s ≤ ub'·z, x, s ≥ 0, z = 1 for inactive; every unit has all three."""
+        (a,), low, high = inputs, lower[0], upper[0]
+        zeros = np.zeros(self.size)
+        most_on, most_off = np.maximum(high, 0.0), np.maximum(-low, 0.0)
+        x = builder.add_columns("x", zeros, most_on)
+        s = builder.add_columns("s", zeros, most_off)
+        z = builder.add_columns("z", zeros, np.ones(self.size), integer=True)
+        builder.add_rows(x - s - a, 0.0, 0.0)
+        builder.add_rows(x + z.scaled(most_on), -np.inf, most_on)
+        builder.add_rows(s - z.scaled(most_off), -np.inf, 0.0)
+        builder.note_phases(z, active_when=0)
+        builder.note_units(x)
+        return x
+
+
+def chord_above(low: Vector, high: Vector) -> tuple[Vector, Vector]:
+    """Slope and intercept of the chord of max(0, a) over [low, high], exact where the sign is known."""
+    unstable = (low < 0) & (high > 0)
+    width = np.where(unstable, high - low, 1.0)
+    slope = np.where(unstable, high / width, (low >= 0).astype(np.float64))
+    return slope, np.where(unstable, -slope * low, 0.0)

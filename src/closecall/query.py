@@ -1,0 +1,138 @@
+"""One question about one image, and what counts as an answer to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.domain import Domain
+from closecall.errors import QueryError
+from closecall.norms import norm_named
+
+Vector = NDArray[np.float64]
+Outputs = Literal["logits", "relu"]
+
+DEFAULT_MARGIN = 0.001
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Scores y with matrix · y ≥ threshold in every row."""
+
+    matrix: Vector  # (rows, classes)
+    threshold: Vector  # (rows,)
+
+    def slack(self, scores: Vector) -> Vector:
+        """The smallest row's excess for each row of scores: the case holds where it is ≥ 0."""
+        return np.asarray((scores @ self.matrix.T - self.threshold).min(axis=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """What the new image must achieve: at least one of the cases."""
+
+    cases: tuple[Case, ...]
+
+    def slack(self, scores: Vector) -> Vector:
+        return np.asarray(np.max([case.slack(scores) for case in self.cases], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Find an image that the network classifies otherwise: as `target`, or as anything but `label`.
+
+    Additive margin m (targeted): y_t ≥ y_j + m for all j ≠ t; untargeted: y_t ≥ y_label + m for some t.
+    With a ratio ρ on logits, m = ln ρ, which is p_t ≥ ρ·p_j on softmax probabilities. With a ratio on
+    ReLU outputs: y_t ≥ ρ·y_j and y_t ≥ margin, since all-zero outputs would satisfy the first alone.
+    """
+
+    image: Vector
+    label: int
+    classes: int
+    target: int | None = None
+    norm: str = "l1"
+    radius: float = math.inf
+    cap: float | None = None
+    margin: float = DEFAULT_MARGIN
+    ratio: float | None = None
+    outputs: Outputs = "logits"
+    pixel_range: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        low, high = self.pixel_range
+        image = np.asarray(self.image, dtype=np.float64)
+        check(bool(np.isfinite(image).all()), "the image holds NaN or infinity: give finite pixels.")
+        check(
+            low < high,
+            f"the pixel range must rise, got {low:g} to {high:g}: give the smaller number first.",
+        )
+        check(
+            bool((image >= low).all() and (image <= high).all()),
+            f"pixels must lie in [{low:g}, {high:g}], got [{image.min():g}, {image.max():g}]: "
+            "scale the image or give its own pixel range.",
+        )
+        check_class("label", self.label, self.classes)
+        if self.target is not None:
+            check_class("target", self.target, self.classes)
+            check(
+                self.target != self.label,
+                f"the target {self.target} is the label itself: choose another class or 'any'.",
+            )
+        check(self.radius > 0, f"the radius must be positive, got {self.radius:g}.")
+        check(self.cap is None or self.cap > 0, f"the cap must be positive, got {self.cap}.")
+        check(
+            math.isfinite(self.margin) and self.margin > 0,
+            f"the margin must be positive, got {self.margin:g}: with 0 the nearest image is a tie.",
+        )
+        check(
+            self.ratio is None or (math.isfinite(self.ratio) and self.ratio > 1),
+            f"the ratio must be larger than 1, got {self.ratio}.",
+        )
+        check(
+            self.outputs in ("logits", "relu"), f"outputs must be 'logits' or 'relu', got {self.outputs!r}."
+        )
+        norm_named(self.norm)
+
+    def domain(self) -> Domain:
+        """The box, the cap and the ball."""
+        centre = np.asarray(self.image, dtype=np.float64).ravel()
+        reach = math.inf if self.cap is None else self.cap
+        lower = np.maximum(self.pixel_range[0], centre - reach)
+        upper = np.minimum(self.pixel_range[1], centre + reach)
+        return Domain(centre, lower, upper, norm_named(self.norm), self.radius)
+
+    def goal(self) -> Goal:
+        if self.target is not None:
+            rivals = [j for j in range(self.classes) if j != self.target]
+            return Goal((self._beats(self.target, rivals),))
+        return Goal(tuple(self._beats(t, [self.label]) for t in range(self.classes) if t != self.label))
+
+    def _beats(self, winner: int, rivals: list[int]) -> Case:
+        proportional = self.ratio is not None and self.outputs == "relu"
+        factor = self.ratio if self.ratio is not None and proportional else 1.0
+        rows = np.zeros((len(rivals), self.classes))
+        rows[:, winner] = 1.0
+        rows[np.arange(len(rivals)), rivals] = -factor
+        if not proportional:
+            lead = self.margin if self.ratio is None else math.log(self.ratio)
+            return Case(rows, np.full(len(rivals), lead))
+        rows = np.vstack([rows, np.eye(self.classes)[winner]])
+        return Case(rows, np.array([0.0] * len(rivals) + [self.margin]))
+
+
+def paper_target(label: int, classes: int) -> int:
+    """The target of the paper, (d + 5) mod 10, for any number of classes."""
+    return (label + classes // 2) % classes
+
+
+def check(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise QueryError(sentence)
+
+
+def check_class(name: str, value: int, classes: int) -> None:
+    check(0 <= value < classes, f"the {name} must be from 0 to {classes - 1}, got {value}.")

@@ -1,0 +1,28 @@
+"""How a download is shown: a bar on a terminal, one plain line elsewhere, always on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def transfer(description: str, total_bytes: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show one transfer and give the function to call with each number of bytes received."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console.print(description, soft_wrap=True, markup=False, highlight=False)
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(description, total=total_bytes)
+        yield lambda received: progress.advance(task, received)

@@ -14,6 +14,7 @@ import numpy as np
 
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
+from closecall.solvers.outer_approximation import solve_quadratic
 from closecall.solvers.running import Pulse, run_apart
 
 TOLERANCES: dict[str, float] = {
@@ -45,9 +46,7 @@ _FAILURES = (
 def solve(milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgress | None) -> Solution:
     """Minimise by HiGHS; a quadratic objective goes through outer approximation."""
     if milp.quadratic is not None and milp.quadratic.any():
-        from closecall.solvers.outer_approximation import solve_quadratic
-
-        return solve_quadratic(milp, limits, start, on_progress)
+        return solve_quadratic(milp, limits, start, on_progress, solve_natively)
     return solve_natively(milp, limits, start, on_progress)
 
 

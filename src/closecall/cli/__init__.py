@@ -45,3 +45,7 @@ def main() -> None:
             raise
         typer.echo(f"closecall: {error}", err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
+
+
+from closecall.cli import train as _train  # noqa: E402, F401
+from closecall.cli import zoo as _zoo  # noqa: E402, F401

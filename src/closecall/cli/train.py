@@ -1,0 +1,152 @@
+"""`closecall train`: train a model on a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from closecall.cli import app
+from closecall.errors import InputError
+
+_BLOCKS_HELP = (
+    "The blocks of a cnn, separated by commas. 8x5 is 8 kernels of 5×5 and a 2×2 pooling; 8x6s2p1/3s2 has "
+    "stride 2, padding 1 and a 3×3 pooling of stride 2; /0 leaves the pooling out."
+)
+_ARCHITECTURE, _LEARNING = "The model", "The training"
+
+
+@app.command()
+def train(
+    out: Annotated[Path, typer.Option(help="The folder to write the model and its curves into.")],
+    model: Annotated[str, typer.Option(help="dnn or cnn.", rich_help_panel=_ARCHITECTURE)] = "dnn",
+    sizes: Annotated[
+        str | None,
+        typer.Option(help="The hidden layers of a dnn, such as 20,20,10.", rich_help_panel=_ARCHITECTURE),
+    ] = None,
+    blocks: Annotated[str | None, typer.Option(help=_BLOCKS_HELP, rich_help_panel=_ARCHITECTURE)] = None,
+    hidden: Annotated[
+        str | None,
+        typer.Option(
+            help="The dense layers after a cnn's blocks; empty for none.", rich_help_panel=_ARCHITECTURE
+        ),
+    ] = None,
+    convolution: Annotated[
+        str | None, typer.Option(help="standard or paper, for a cnn.", rich_help_panel=_ARCHITECTURE)
+    ] = None,
+    bias: Annotated[
+        bool | None, typer.Option("--bias/--no-bias", help="Biases or none.", rich_help_panel=_ARCHITECTURE)
+    ] = None,
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--no-strict",
+            help="Whether a cnn's windows must fit a whole number of times.",
+            rich_help_panel=_ARCHITECTURE,
+        ),
+    ] = None,
+    outputs: Annotated[
+        str | None,
+        typer.Option(help="logits, or relu for a ReLU on the outputs.", rich_help_panel=_ARCHITECTURE),
+    ] = None,
+    dataset: Annotated[
+        str, typer.Option(help="digits, mnist, fashion, cifar10, or a path.", rich_help_panel=_LEARNING)
+    ] = "digits",
+    epochs: Annotated[int, typer.Option(help="Passes over the images.", rich_help_panel=_LEARNING)] = 10,
+    batch: Annotated[
+        str, typer.Option(help="Images per step; full takes all at once.", rich_help_panel=_LEARNING)
+    ] = "128",
+    optimizer: Annotated[str, typer.Option(help="adam or sgd.", rich_help_panel=_LEARNING)] = "adam",
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="cross-entropy or mse; unless given, the model's own, else cross-entropy.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="By default 0.001 for adam, 0.1 for sgd.", rich_help_panel=_LEARNING)
+    ] = None,
+    schedule: Annotated[
+        str,
+        typer.Option(
+            help="The learning rate stays constant or falls as a cosine.", rich_help_panel=_LEARNING
+        ),
+    ] = "constant",
+    weight_decay: Annotated[
+        float, typer.Option(help="Pulls weights to zero.", rich_help_panel=_LEARNING)
+    ] = 0.0,
+    shift: Annotated[
+        int, typer.Option(help="Move images at random by up to so many pixels.", rich_help_panel=_LEARNING)
+    ] = 0,
+    validation: Annotated[
+        int | None,
+        typer.Option(
+            help="Images held out to choose the best epoch; 1 in 12 by default.", rich_help_panel=_LEARNING
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides weights and order.", rich_help_panel=_LEARNING)] = 0,
+    threads: Annotated[
+        int | None, typer.Option(help="By default the fastest number, measured.", rich_help_panel=_LEARNING)
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Start again in a folder already used.")
+    ] = False,
+) -> None:
+    """Train a model and write model.safetensors, model.json, model.onnx, curves.csv and curves.png.
+
+    The best epoch is chosen on images held out of training; the test images are looked at once, at the end.
+    The same seed and the same number of threads give the same weights on the same machine.
+    """
+    from rich.console import Console
+
+    from closecall.train import TrainingPlan, train_into
+
+    given: dict[str, Any] = {
+        "sizes": None if sizes is None else _numbers(sizes, "--sizes"),
+        "blocks": None if blocks is None else blocks.split(","),
+        "hidden": None if hidden is None else _numbers(hidden, "--hidden"),
+        "convolution": convolution,
+        "bias": bias,
+        "strict": strict,
+        "outputs": outputs,
+    }
+    config = {name: value for name, value in given.items() if value is not None}
+    plan = TrainingPlan(
+        epochs=epochs,
+        batch=0 if batch == "full" else _numbers(batch, "--batch", count=1)[0],
+        optimizer=optimizer,
+        loss=loss,
+        learning_rate=learning_rate,
+        schedule=schedule,
+        weight_decay=weight_decay,
+        shift=shift,
+        validation=validation,
+        seed=seed,
+        threads=threads,
+    )
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        described = train_into(
+            out, model, config, dataset, plan, resume=resume, overwrite=overwrite, console=console
+        )
+    except KeyboardInterrupt:
+        console.print(
+            f"Interrupted; the state is saved in {out}: give the same command with --resume to go on."
+        )
+        raise typer.Exit(130) from None
+    console.print(
+        f"{described['accuracy']:.2%} of the test images are classified correctly after "
+        f"{described['seconds']:.1f} s on {described['recipe']['threads']} thread(s); the model is in {out}"
+    )
+
+
+def _numbers(text: str, option: str, *, count: int | None = None) -> list[int]:
+    """Read whole numbers separated by commas."""
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not all(part.isascii() and part.isdigit() for part in parts) or count not in (None, len(parts)):
+        wanted = "a whole number" if count == 1 else "whole numbers separated by commas, such as 20,10"
+        raise InputError(f"{option} takes {wanted}, not {text!r}.")
+    return [int(part) for part in parts]

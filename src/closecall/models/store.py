@@ -1,0 +1,151 @@
+"""Models on disk: weights in safetensors, architecture in JSON, the whole in ONNX; never a pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as parse_tensors
+from safetensors.torch import save as dump_tensors
+from torch import Tensor, nn
+
+from closecall._version import __version__
+from closecall.errors import ModelError
+from closecall.models.export import onnx_bytes
+from closecall.models.registry import as_classifier, build, kind_of
+from closecall.models.size import count_parameters, count_units
+from closecall.models.zoo import ZOO_PREFIX, zoo_files
+
+PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def save(model: nn.Module, folder: str | Path, **metadata: Any) -> None:
+    """Write `model.safetensors`, `model.json` (architecture and metadata) and `model.onnx` into a folder."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "model.safetensors", weights_bytes(model))
+        write_atomically(folder / "model.onnx", onnx_bytes(model))
+        write_atomically(folder / "model.json", description_bytes(model, metadata))
+    except OSError as error:
+        reason = error.strerror or error
+        raise ModelError(f"Cannot write the model into {folder}: {reason}; choose another folder.") from error
+
+
+def weights_bytes(model: nn.Module) -> bytes:
+    """Give a model's weights as the content of a safetensors file."""
+    content: bytes = dump_tensors({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    return content
+
+
+def description_bytes(model: nn.Module, metadata: Mapping[str, Any]) -> bytes:
+    """Give a model's architecture, size and metadata as the content of a JSON file."""
+    described = {
+        "kind": kind_of(model),
+        "config": as_classifier(model).config(),
+        "parameters": count_parameters(model),
+        "units": count_units(model),
+        **metadata,
+        "version": __version__,
+    }
+    return (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def load(source: str | Path) -> nn.Module:
+    """Load a model, ready to classify, from a folder that `save` wrote or from the zoo as `zoo:NAME`."""
+    weights, description = _files(source)
+    described = _read_description(description)
+    model = build(described["kind"], described["config"])
+    _fill(model, _read_weights(weights), weights)
+    return model.eval()
+
+
+def describe(source: str | Path) -> dict[str, Any]:
+    """Give what is written about a saved model: kind, config, data set, recipe, accuracy, size."""
+    return _read_description(_files(source)[1])
+
+
+def _files(source: str | Path) -> tuple[Path, Path]:
+    if str(source).startswith(ZOO_PREFIX):
+        return zoo_files(str(source).removeprefix(ZOO_PREFIX))
+    path = Path(source)
+    if path.suffix.lower() in PICKLES:
+        raise ModelError(
+            f"{path} is a pickle, which can run code when it is opened, so closecall never loads one: "
+            "give a folder written by `closecall train`, `zoo:NAME` or an ONNX file."
+        )
+    if not path.is_dir():
+        raise ModelError(
+            f"{path} is not a folder: give one that `closecall train` wrote, or `zoo:NAME` from `closecall zoo`."
+        )
+    return path / "model.safetensors", path / "model.json"
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    described: Any
+    try:
+        described = json.loads(_read(path))
+    except ValueError as error:
+        raise ModelError(f"{path} is not valid JSON ({error}): train or copy the model again.") from error
+    valid = isinstance(described, dict) and isinstance(described.get("kind"), str)
+    if not valid or not isinstance(described.get("config"), dict):
+        raise ModelError(f"{path} does not describe a model: it needs a `kind` and a `config`.")
+    return dict(described)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or error
+        raise ModelError(
+            f"Cannot read {path}: {reason}; a trained model's folder has model.json and model.safetensors."
+        ) from error
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    try:
+        tensors: dict[str, Tensor] = parse_tensors(_read(path))
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise ModelError(
+            f"{path} is not a whole safetensors file ({error}): train or copy it again."
+        ) from error
+    return tensors
+
+
+def _fill(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    """Put weights into a model after checking names, shapes, types and values."""
+    wanted = model.state_dict()
+    if tensors.keys() != wanted.keys():
+        odd = sorted(tensors.keys() ^ wanted.keys())[0]
+        state = "lacks" if odd in wanted else "has an unknown"
+        raise ModelError(
+            f"{path} {state} tensor {odd!r}, so it does not belong to the architecture beside it."
+        )
+    for name, tensor in tensors.items():
+        if tensor.shape != wanted[name].shape or tensor.dtype != wanted[name].dtype:
+            raise ModelError(
+                f"{path}: {name!r} is {tensor.dtype} {tuple(tensor.shape)} but the architecture beside it "
+                f"needs {wanted[name].dtype} {tuple(wanted[name].shape)}."
+            )
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise ModelError(f"{path}: {name!r} holds NaN or infinite weights; train the model again.")
+    model.load_state_dict(tensors)

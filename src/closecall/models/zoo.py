@@ -1,0 +1,38 @@
+"""The trained models that come with the package; their recipes live beside their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from closecall.errors import ModelError
+from closecall.models.blocks import Block
+
+ZOO_PREFIX = "zoo:"
+WEIGHTS = Path(__file__).parent / "weights"
+
+
+def zoo_names() -> list[str]:
+    """List the names that `closecall.models.load("zoo:NAME")` knows."""
+    return sorted(path.stem for path in WEIGHTS.glob("*.json"))
+
+
+def zoo_files(name: str) -> tuple[Path, Path]:
+    """Give the weights and the description of a zoo model."""
+    if name not in zoo_names():
+        raise ModelError(f"There is no zoo model {name!r}; the zoo has {', '.join(zoo_names())}.")
+    return WEIGHTS / f"{name}.safetensors", WEIGHTS / f"{name}.json"
+
+
+def summarise(described: Mapping[str, Any]) -> str:
+    """Put an architecture into a few words."""
+    config = described["config"]
+    if described["kind"] == "dnn":
+        return "-".join(str(size) for size in config["sizes"])
+    if described["kind"] == "cnn":
+        blocks = " ".join(str(Block(**block)) for block in config["blocks"])
+        dense = "-".join(str(size) for size in config["hidden"])
+        kernels = "" if config["convolution"] == "standard" else f"{config['convolution']} convolution "
+        return f"{kernels}{blocks} {dense}".strip()
+    return str(described["kind"])

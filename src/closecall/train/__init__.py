@@ -1,0 +1,9 @@
+"""Training: one loop for every model, with checkpoints, curves and a measured choice of threads."""
+
+from __future__ import annotations
+
+from closecall.train.folder import train_into
+from closecall.train.loop import EpochRecord, TrainingRun, evaluate, train
+from closecall.train.plan import TrainingPlan
+
+__all__ = ["EpochRecord", "TrainingPlan", "TrainingRun", "evaluate", "train", "train_into"]

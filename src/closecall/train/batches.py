@@ -1,0 +1,95 @@
+"""The images of a training: held-out split, shuffling and shifts, all decided by (seed, epoch) alone."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from closecall.data import Dataset
+from closecall.errors import InputError
+from closecall.train.plan import EPOCH_LIMIT, TrainingPlan
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images that stay bytes in memory, with their labels."""
+
+    pixels: Tensor  # (N, C, H, W) uint8
+    labels: Tensor  # (N,) int64
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @classmethod
+    def of(cls, dataset: Dataset, chosen: NDArray[np.int64] | None = None) -> Images:
+        """Copy the chosen images of a data set, or all."""
+        chosen = np.arange(len(dataset)) if chosen is None else chosen
+        return cls(torch.from_numpy(dataset.images[chosen]), torch.from_numpy(dataset.labels[chosen]).long())
+
+    def batch(self, start: int, count: int) -> tuple[Tensor, Tensor]:
+        """Give some images as floats in [0, 1], and their labels."""
+        return as_floats(self.pixels[start : start + count]), self.labels[start : start + count]
+
+
+def as_floats(pixels: Tensor) -> Tensor:
+    """Turn bytes into float32 in [0, 1], the same numbers as float32(byte) / 255."""
+    return pixels.float().div_(255)
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """Give a hash of a data set's images and labels, to know it again."""
+    digest = hashlib.sha256(np.ascontiguousarray(dataset.images).data)
+    digest.update(np.ascontiguousarray(dataset.labels).data)
+    return digest.hexdigest()
+
+
+def split(dataset: Dataset, plan: TrainingPlan) -> tuple[Images, Images]:
+    """Give the images to learn from and those held out to choose the best epoch."""
+    held_out = max(1, len(dataset) // 12) if plan.validation is None else plan.validation
+    if held_out >= len(dataset):
+        raise InputError(
+            f"Cannot hold out {held_out} of {len(dataset)} images for validation: choose a smaller number."
+        )
+    order = torch.randperm(len(dataset), generator=_generator(plan.seed, 0)).numpy()
+    return Images.of(dataset, order[held_out:]), Images.of(dataset, order[:held_out])
+
+
+def shuffle(images: Images, plan: TrainingPlan, epoch: int) -> Images:
+    """Give the images of one epoch (counted from 1) in their order, shifted at random if the plan says so."""
+    generator = _generator(plan.seed, epoch)
+    order = torch.randperm(len(images), generator=generator)
+    pixels = images.pixels[order]
+    if plan.shift:
+        pixels = shift_randomly(pixels, plan.shift, generator)
+    return Images(pixels, images.labels[order])
+
+
+def shift_randomly(pixels: Tensor, most: int, generator: torch.Generator) -> Tensor:
+    """Move each image by up to `most` pixels along each axis; what comes in from outside is black."""
+    height, width = pixels.shape[2:]
+    if most >= min(height, width):
+        raise InputError(f"A shift of {most} pixels would move {height}×{width} images out of sight.")
+    shifted = torch.zeros_like(pixels)
+    moves = torch.randint(-most, most + 1, (2, len(pixels)), generator=generator)
+    for down in range(-most, most + 1):
+        for right in range(-most, most + 1):
+            chosen = ((moves[0] == down) & (moves[1] == right)).nonzero().squeeze(1)
+            rows, source_rows = _overlap(down, height)
+            columns, source_columns = _overlap(right, width)
+            moved = torch.zeros_like(pixels[chosen])
+            moved[:, :, rows, columns] = pixels[chosen][:, :, source_rows, source_columns]
+            shifted[chosen] = moved
+    return shifted
+
+
+def _overlap(move: int, length: int) -> tuple[slice, slice]:
+    return slice(max(move, 0), length + min(move, 0)), slice(max(-move, 0), length + min(-move, 0))
+
+
+def _generator(seed: int, epoch: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed * EPOCH_LIMIT + epoch)

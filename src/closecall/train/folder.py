@@ -1,0 +1,101 @@
+"""A training from a data set's name to a folder with everything in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from torch import nn
+
+from closecall import data
+from closecall.errors import InputError
+from closecall.models import build, save
+from closecall.models.store import write_atomically
+from closecall.train.curves import curves_csv, curves_png
+from closecall.train.loop import TrainingRun, evaluate, train
+from closecall.train.plan import TrainingPlan
+from closecall.train.progress import showing_progress
+
+CHECKPOINT = "checkpoint.safetensors"
+WRITTEN = (CHECKPOINT, "model.safetensors", "model.json", "model.onnx", "curves.csv", "curves.png")
+
+
+def train_into(
+    folder: str | Path,
+    kind: str,
+    config: Mapping[str, Any],
+    dataset: str,
+    plan: TrainingPlan,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    console: Console | None = None,
+) -> dict[str, Any]:
+    """Train a model on a data set, measure it on the test images, write everything and give its description.
+
+    The folder gets `model.safetensors`, `model.json`, `model.onnx`, `curves.csv`, `curves.png` and the
+    checkpoint. Input shape and number of classes are the data set's unless `config` says otherwise. The test
+    images are looked at once, after training.
+    """
+    folder, console = Path(folder), console or Console(quiet=True)
+    train_set, test_set = data.load(dataset, "train"), data.load(dataset, "test")
+    fitting = {"input_shape": train_set.input_shape, "classes": train_set.classes}
+    model = build(kind, {**fitting, **config}, seed=plan.seed)
+    prepare_folder(folder, resume=resume, overwrite=overwrite)
+    with showing_progress(console, plan.epochs, len(train_set)) as listener:
+        checkpoint = folder / CHECKPOINT
+        run = train(model, train_set, plan, checkpoint=checkpoint, resume=resume, listener=listener)
+    _, accuracy = evaluate(model, test_set)
+    described = _description(dataset, plan, run, accuracy)
+    _write(folder, model, run, described, f"{kind} on {dataset}, {accuracy:.2%} on the test images")
+    return described
+
+
+def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Make a folder ready to write into, or say why it is not."""
+    if resume and overwrite:
+        raise InputError("Choose --resume to continue a training or --overwrite to start it again, not both.")
+    present = [name for name in WRITTEN if (folder / name).exists()]
+    if present and not resume and not overwrite:
+        raise InputError(
+            f"{folder} already holds {present[0]}: add --resume to continue that training "
+            "or --overwrite to start it again."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if overwrite:
+            for name in present:
+                (folder / name).unlink()
+    except OSError as error:
+        raise InputError(
+            f"Cannot use the folder {folder}: {error.strerror}; choose another with --out."
+        ) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(
+            f"Cannot write into the folder {folder}: it is read-only; choose another with --out."
+        )
+
+
+def _description(dataset: str, plan: TrainingPlan, run: TrainingRun, accuracy: float) -> dict[str, Any]:
+    best = run.history[run.best_epoch - 1]
+    return {
+        "dataset": dataset,
+        "accuracy": accuracy,
+        "validation_accuracy": best.validation_accuracy,
+        "best_epoch": run.best_epoch,
+        "recipe": {**asdict(plan), "threads": run.threads},
+        "seconds": round(run.seconds, 2),
+    }
+
+
+def _write(folder: Path, model: nn.Module, run: TrainingRun, described: dict[str, Any], title: str) -> None:
+    save(model, folder, **described)
+    try:
+        write_atomically(folder / "curves.csv", curves_csv(run.history))
+        write_atomically(folder / "curves.png", curves_png(run.history, run.best_epoch, title))
+    except OSError as error:
+        raise InputError(f"Cannot write the curves into {folder}: {error.strerror}.") from error

@@ -1,0 +1,282 @@
+"""The one training loop."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from closecall.data import Dataset
+from closecall.errors import InputError, TrainingError
+from closecall.models.registry import as_classifier
+from closecall.train.batches import Images, fingerprint, shuffle, split
+from closecall.train.checkpoint import Weights, load_checkpoint, restore, save_checkpoint
+from closecall.train.interrupt import holding_interrupts
+from closecall.train.plan import LossFunction, TrainingPlan
+from closecall.train.threads import choose_threads, using_threads
+
+EVALUATION_BATCH = 1000
+SECONDS_BETWEEN_CHECKPOINTS = 60.0
+SECONDS_BETWEEN_REPORTS = 0.1
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What one epoch came to; the training figures are means over its batches while it went on."""
+
+    epoch: int
+    loss: float
+    accuracy: float
+    validation_loss: float
+    validation_accuracy: float
+    learning_rate: float
+    seconds: float
+    images_per_second: float
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A finished training: the model holds the weights of its best epoch on the held-out images."""
+
+    history: list[EpochRecord]
+    best_epoch: int
+    threads: int
+
+    @property
+    def validation_accuracy(self) -> float:
+        """The accuracy on the held-out images with the weights that were kept."""
+        return self.history[self.best_epoch - 1].validation_accuracy
+
+    @property
+    def seconds(self) -> float:
+        """The time that all epochs took."""
+        return sum(record.seconds for record in self.history)
+
+
+class Listener(Protocol):
+    """Whoever wants to hear how the training goes."""
+
+    def during_epoch(self, epoch: int, done: int, loss: float, accuracy: float) -> None:
+        """Hear the means so far after `done` images of an epoch."""
+        ...
+
+    def after_epoch(self, record: EpochRecord) -> None:
+        """Hear how an epoch ended."""
+        ...
+
+
+@dataclass
+class _Progress:
+    """Where a training stands; all of it goes into the checkpoint."""
+
+    epoch: int = 1
+    images_done: int = 0
+    loss_sum: float = 0.0
+    correct: int = 0
+    seconds: float = 0.0
+    best_epoch: int = 0
+    history: list[EpochRecord] = field(default_factory=list)
+
+
+class _Session:
+    """A model, its optimiser, its data and its progress, from the first step to the last."""
+
+    def __init__(
+        self, model: nn.Module, dataset: Dataset, plan: TrainingPlan, checkpoint: Path | None, resume: bool
+    ) -> None:
+        self.model, self.plan, self.checkpoint = model, plan, checkpoint
+        self.images, self.held_out = split(dataset, plan)
+        self.batch = plan.batch or len(self.images)
+        self.steps = plan.epochs * math.ceil(len(self.images) / self.batch)
+        self.optimizer = plan.make_optimizer(model)
+        self.loss_function = plan.loss_function(model)
+        self.progress = _Progress()
+        self.best: Weights = _copy_weights(model)
+        self.identity = _identity(model, dataset, plan)
+        self.last_saved = time.monotonic()
+        if resume:
+            self.threads = self._restore()
+        else:
+            self.threads = plan.threads or choose_threads(model, plan, *self.images.batch(0, self.batch))
+
+    def _restore(self) -> int:
+        if self.checkpoint is None:
+            raise InputError("There is nothing to resume without a checkpoint file.")
+        tensors, saved = load_checkpoint(self.checkpoint)
+        _check_identity(saved["identity"], self.identity, self.checkpoint)
+        self.best = restore(tensors, self.model, self.optimizer)
+        history = [EpochRecord(**record) for record in saved["progress"].pop("history")]
+        self.progress = _Progress(**saved["progress"], history=history)
+        return self.plan.threads or int(saved["threads"])
+
+    def save(self) -> None:
+        if self.checkpoint is not None:
+            saved = {"identity": self.identity, "threads": self.threads, "progress": asdict(self.progress)}
+            save_checkpoint(self.checkpoint, self.model, self.optimizer, self.best, saved)
+            self.last_saved = time.monotonic()
+
+
+def train(
+    model: nn.Module,
+    dataset: Dataset,
+    plan: TrainingPlan | None = None,
+    *,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    listener: Listener | None = None,
+) -> TrainingRun:
+    """Train a model in place and leave it with the weights of its best epoch on held-out images.
+
+    A part of `dataset` is held out to choose that epoch. The checkpoint is written after every epoch, every
+    minute and on Ctrl-C, which then raises KeyboardInterrupt; `resume` continues from it to the same weights
+    as if the run had not been interrupted. The same seed, threads and machine give the same weights.
+    """
+    plan = plan or TrainingPlan()
+    check_fit(model, dataset)
+    with torch.random.fork_rng(devices=[]), holding_interrupts() as interrupted:
+        torch.manual_seed(plan.seed)
+        session = _Session(model, dataset, plan, checkpoint, resume)
+        with using_threads(session.threads):
+            if not resume:
+                session.save()
+            while session.progress.epoch <= plan.epochs:
+                _train_epoch(session, interrupted, listener)
+                _finish_epoch(session, listener)
+    model.load_state_dict(session.best)
+    model.eval()
+    return TrainingRun(session.progress.history, session.progress.best_epoch, session.threads)
+
+
+def _train_epoch(session: _Session, interrupted: list[int], listener: Listener | None) -> None:
+    """Take the remaining steps of the current epoch."""
+    progress, plan = session.progress, session.plan
+    images = shuffle(session.images, plan, progress.epoch)
+    session.model.train()
+    last_reported = began = time.monotonic()
+    spent = progress.seconds
+    for start in range(progress.images_done, len(images), session.batch):
+        _take_step(session, images, start)
+        now = time.monotonic()
+        progress.seconds = spent + now - began
+        if interrupted:
+            session.save()
+            raise KeyboardInterrupt
+        if now - session.last_saved > SECONDS_BETWEEN_CHECKPOINTS:
+            session.save()
+        if listener and now - last_reported > SECONDS_BETWEEN_REPORTS:
+            done = progress.images_done
+            listener.during_epoch(progress.epoch, done, progress.loss_sum / done, progress.correct / done)
+            last_reported = now
+
+
+def _take_step(session: _Session, images: Images, start: int) -> None:
+    progress = session.progress
+    pixels, labels = images.batch(start, session.batch)
+    in_epoch = math.ceil(len(images) / session.batch)
+    number = start // session.batch
+    step = (progress.epoch - 1) * in_epoch + number
+    for group in session.optimizer.param_groups:
+        group["lr"] = session.plan.learning_rate_at(step, session.steps)
+    session.optimizer.zero_grad()
+    loss, scores = session.loss_function(session.model, pixels, labels)
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise TrainingError(
+            f"The loss became {value} in epoch {progress.epoch}, batch {number + 1} of {in_epoch}: "
+            "train again with a smaller learning rate."
+        )
+    loss.backward()  # type: ignore[no-untyped-call]
+    session.optimizer.step()
+    progress.images_done += len(labels)
+    progress.loss_sum += value * len(labels)
+    progress.correct += int((scores.detach().argmax(1) == labels).sum())
+
+
+def _finish_epoch(session: _Session, listener: Listener | None) -> None:
+    """Measure the held-out images, keep the weights if they are the best so far, record and save."""
+    progress = session.progress
+    began = time.monotonic()
+    loss, accuracy = _measure(session.model, session.held_out, session.loss_function)
+    count = len(session.images)
+    record = EpochRecord(
+        epoch=progress.epoch,
+        loss=progress.loss_sum / count,
+        accuracy=progress.correct / count,
+        validation_loss=loss,
+        validation_accuracy=accuracy,
+        learning_rate=session.optimizer.param_groups[0]["lr"],
+        seconds=progress.seconds + time.monotonic() - began,
+        images_per_second=count / max(progress.seconds, 1e-9),
+    )
+    history = [*progress.history, record]
+    best_epoch = max(history, key=lambda r: (r.validation_accuracy, -r.validation_loss)).epoch
+    if best_epoch == record.epoch:
+        session.best = _copy_weights(session.model)
+    session.progress = _Progress(epoch=progress.epoch + 1, best_epoch=best_epoch, history=history)
+    session.save()
+    if listener:
+        listener.after_epoch(record)
+
+
+def evaluate(model: nn.Module, dataset: Dataset, plan: TrainingPlan | None = None) -> tuple[float, float]:
+    """Give a model's mean loss and its accuracy on a whole data set."""
+    check_fit(model, dataset)
+    loss_function = (plan or TrainingPlan()).loss_function(model)
+    return _measure(model, Images.of(dataset), loss_function)
+
+
+def _measure(model: nn.Module, images: Images, loss_function: LossFunction) -> tuple[float, float]:
+    was_training = model.training
+    model.eval()
+    loss_sum, correct = 0.0, 0
+    with torch.no_grad():
+        for start in range(0, len(images), EVALUATION_BATCH):
+            pixels, labels = images.batch(start, EVALUATION_BATCH)
+            loss, scores = loss_function(model, pixels, labels)
+            loss_sum += float(loss) * len(labels)
+            correct += int((scores.argmax(1) == labels).sum())
+    model.train(was_training)
+    return loss_sum / len(images), correct / len(images)
+
+
+def check_fit(model: nn.Module, dataset: Dataset) -> None:
+    """Raise InputError when a data set's images or labels do not fit a model."""
+    classifier = as_classifier(model)
+    if tuple(dataset.input_shape) != tuple(classifier.input_shape):
+        raise InputError(
+            f"The model takes images of shape {tuple(classifier.input_shape)} but {dataset.name} has "
+            f"{tuple(dataset.input_shape)}: build the model for this shape."
+        )
+    if dataset.classes > classifier.classes:
+        raise InputError(
+            f"The model tells {classifier.classes} classes apart but {dataset.name} has {dataset.classes}: "
+            "build the model for this many."
+        )
+
+
+def _copy_weights(model: nn.Module) -> Weights:
+    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+def _identity(model: nn.Module, dataset: Dataset, plan: TrainingPlan) -> dict[str, Any]:
+    """Give what must be the same for a resumed run to end as the first would have."""
+    described = {f"plan {name}": value for name, value in asdict(plan).items() if name != "threads"}
+    if plan.schedule == "constant":
+        del described["plan epochs"]
+    shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+    return {**described, "model": shapes, "data set": fingerprint(dataset)}
+
+
+def _check_identity(saved: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
+    for name, value in wanted.items():
+        if saved.get(name) != value:
+            raise InputError(
+                f"{path} was started with another {name.removeprefix('plan ')} "
+                f"({saved.get(name)}, now {value}): "
+                "resume with the same arguments, or start again with --overwrite."
+            )

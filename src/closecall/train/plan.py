@@ -1,0 +1,123 @@
+"""What a training run does, and the losses and optimisers it can choose from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from closecall.errors import InputError
+
+LossFunction = Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+SEED_LIMIT = 2**40
+EPOCH_LIMIT = 2**20
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Everything that decides the weights a model ends with, beside its architecture and its data.
+
+    `batch=0` takes all images at once; `loss=None` is the model's own loss if it has one, else cross-entropy;
+    `learning_rate=None` is the optimiser's usual one; `validation=None` holds out one image in twelve;
+    `threads=None` measures which number is fastest (the last bits of the weights may depend on it).
+    """
+
+    epochs: int = 10
+    batch: int = 128
+    optimizer: str = "adam"
+    loss: str | None = None
+    learning_rate: float | None = None
+    schedule: str = "constant"
+    weight_decay: float = 0.0
+    shift: int = 0
+    validation: int | None = None
+    seed: int = 0
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check_counts()
+        _check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        _check_choice("schedule", self.schedule, SCHEDULES)
+        if self.loss is not None:
+            _check_choice("loss", self.loss, LOSSES)
+        if not 0 < self.base_learning_rate < math.inf:
+            raise InputError(f"The learning rate must be positive and finite, not {self.learning_rate}.")
+        if not 0 <= self.weight_decay < math.inf:
+            raise InputError(f"The weight decay must be finite and not negative, not {self.weight_decay}.")
+
+    def _check_counts(self) -> None:
+        least = {"epochs": 1, "batch": 0, "shift": 0, "validation": 1, "seed": 0, "threads": 1}
+        limits = {"seed": SEED_LIMIT, "epochs": EPOCH_LIMIT}
+        for name, minimum in least.items():
+            value = getattr(self, name)
+            if value is None and name in ("validation", "threads"):
+                continue
+            if not isinstance(value, int) or value < minimum:
+                raise InputError(
+                    f"The {name} of a training must be a whole number ≥ {minimum}, not {value!r}."
+                )
+            if value >= limits.get(name, math.inf):
+                raise InputError(f"The {name} of a training must be below {limits[name]}, not {value}.")
+
+    @property
+    def base_learning_rate(self) -> float:
+        """The learning rate at the start."""
+        return OPTIMIZERS[self.optimizer][1] if self.learning_rate is None else self.learning_rate
+
+    def learning_rate_at(self, step: int, steps: int) -> float:
+        """Give the learning rate of one of all the steps of a training."""
+        return self.base_learning_rate * SCHEDULES[self.schedule](step / steps)
+
+    def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Make the optimiser for a model's parameters."""
+        make = OPTIMIZERS[self.optimizer][0]
+        optimizer: torch.optim.Optimizer = make(
+            list(model.parameters()), lr=self.base_learning_rate, weight_decay=self.weight_decay, fused=True
+        )
+        return optimizer
+
+    def loss_function(self, model: nn.Module) -> LossFunction:
+        """Give the function (model, images, labels) -> (loss, scores) to minimise."""
+        if self.loss is None and hasattr(model, "training_loss"):
+            return _own_loss
+        score_loss = LOSSES[self.loss or "cross-entropy"]
+
+        def loss(model: nn.Module, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+            scores = model(images)
+            return score_loss(scores, labels), scores
+
+        return loss
+
+
+def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
+    """E = 1/(2M) Σ Σ (t − x)² over M images and all classes; t is 1 for the true class, else 0."""
+    targets = F.one_hot(labels, scores.shape[1])
+    return (targets - scores).square().sum() / (2 * len(scores))
+
+
+def _own_loss(model: nn.Module, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    result: tuple[Tensor, Tensor] = model.training_loss(images, labels)  # type: ignore[operator]
+    return result
+
+
+def _check_choice(name: str, value: str, choices: dict[str, Any]) -> None:
+    if value not in choices:
+        raise InputError(f"The {name} is one of {', '.join(choices)}, not {value!r}.")
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cross-entropy": F.cross_entropy,
+    "mse": squared_error,
+}
+# AdamW without weight decay is Adam; with it, the decay does not pass through Adam's scaling.
+OPTIMIZERS: dict[str, tuple[Any, float]] = {"adam": (torch.optim.AdamW, 1e-3), "sgd": (torch.optim.SGD, 0.1)}
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "constant": lambda _done: 1.0,
+    "cosine": lambda done: 0.5 * (1 + math.cos(math.pi * done)),
+}

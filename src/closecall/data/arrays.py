@@ -25,26 +25,32 @@ def load_npz(path: Path, split: Split, name: str) -> Dataset:
     `labels` are split 80 to 20 in a fixed way.
     """
     try:
-        archive = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(
+                    f"{path} holds a single array, not an .npz archive; write it with numpy.savez."
+                )
+            return _load_archive(archive, split, name)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} is not an .npz file that can be read; write it with numpy.savez.") from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise DataError(f"{path} holds a single array, not an .npz archive; write it with numpy.savez.")
-    with archive:
-        if set(_WHOLE) <= set(archive.files):
-            images, labels = _read_pair(archive, _WHOLE, name)
-            chosen = split_indices(labels, split)
-            if chosen.size == 0:
-                raise DataError(f"{name} has too few images to set some apart for its {split} split.")
-            return Dataset(name, images[chosen], labels[chosen], number_classes(labels))
-        keys = _SPLIT_KEYS[split]
-        if not set(keys) <= set(archive.files):
-            raise DataError(
-                f"{path} has the arrays {', '.join(archive.files) or '(none)'}, expected images and labels, "
-                f"or {keys[0]} and {keys[1]}."
-            )
-        images, labels = _read_pair(archive, keys, name)
-        return Dataset(name, images, labels, number_classes(labels, *_other_labels(archive, split, name)))
+
+
+def _load_archive(archive: np.lib.npyio.NpzFile, split: Split, name: str) -> Dataset:
+    if set(_WHOLE) <= set(archive.files):
+        images, labels = _read_pair(archive, _WHOLE, name)
+        chosen = split_indices(labels, split)
+        if chosen.size == 0:
+            raise DataError(f"{name} has too few images to set some apart for its {split} split.")
+        return Dataset(name, images[chosen], labels[chosen], number_classes(labels))
+    keys = _SPLIT_KEYS[split]
+    if not set(keys) <= set(archive.files):
+        raise DataError(
+            f"{name} has the arrays {', '.join(archive.files) or '(none)'}, expected images and labels, "
+            f"or {keys[0]} and {keys[1]}."
+        )
+    images, labels = _read_pair(archive, keys, name)
+    return Dataset(name, images, labels, number_classes(labels, *_other_labels(archive, split, name)))
 
 
 def check_unit_interval(values: NDArray[Any], where: str) -> None:

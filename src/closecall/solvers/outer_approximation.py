@@ -247,7 +247,7 @@ class _Search:
             start = np.concatenate([self.values, epigraph])
         return self.solve_linear(milp, limits, start, self._tell if self.on_progress else None)
 
-    def _tell(self, lower: float, upper: float, nodes: int, seconds: float) -> None:  # noqa: ARG002
+    def _tell(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
         if self.on_progress is not None:
             elapsed = time.perf_counter() - self.began
             self.on_progress(max(self.lower, lower), self.upper, self.nodes + nodes, elapsed)

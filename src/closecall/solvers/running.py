@@ -7,6 +7,7 @@ and tells the solver to stop on Ctrl-C or when `on_progress` raises.
 from __future__ import annotations
 
 import math
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -36,8 +37,9 @@ def run_apart(
 ) -> bool:
     """Do `work` in a thread and return whether Ctrl-C ended it.
 
-    `stop` may be called at any moment while `work` runs and must make it return soon. What `work` or
-    `on_progress` raises is raised again here, after `work` has returned. A second Ctrl-C is not held back.
+    `stop` must make `work` return soon; it is called again and again until then, since a solver may not
+    listen yet. What `work` or `on_progress` raises is raised again here, after `work` has returned. A second
+    Ctrl-C is not held back.
     """
     done = threading.Event()
     failures: list[BaseException] = []
@@ -56,12 +58,10 @@ def run_apart(
         _watch(done, pulse, on_progress)
     except KeyboardInterrupt:
         interrupted = not done.is_set()
-        stop()
+        _stop_and_wait(stop, done)
     except BaseException:
-        stop()
-        done.wait()
+        _stop_and_wait(stop, done)
         raise
-    done.wait()
     if failures:
         raise failures[0]
     return interrupted
@@ -69,8 +69,25 @@ def run_apart(
 
 def _watch(done: threading.Event, pulse: Pulse, on_progress: OnProgress | None) -> None:
     told = None
-    while not done.wait(SECONDS_BETWEEN_LOOKS):
+    pause = 0.001
+    while not done.wait(pause):
+        pause = min(2 * pause, SECONDS_BETWEEN_LOOKS)
+        _take_ctrl_c_back()
         numbers = (pulse.lower, pulse.upper, pulse.nodes)
         if on_progress is not None and numbers != told:
             told = numbers
             on_progress(*numbers, pulse.seconds)
+
+
+def _take_ctrl_c_back() -> None:
+    """Install Python's own handler again: Gurobi and CPLEX put theirs in its place when they start."""
+    if threading.current_thread() is threading.main_thread():
+        handler = signal.getsignal(signal.SIGINT)
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+
+
+def _stop_and_wait(stop: Callable[[], None], done: threading.Event) -> None:
+    while not done.is_set():
+        stop()
+        done.wait(SECONDS_BETWEEN_LOOKS)

@@ -1,0 +1,60 @@
+"""From whatever the user calls a model to a network that can be reasoned about, and engines to replay it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from closecall.errors import ModelError
+from closecall.readers.classifier import Classifier, Engine, agreed
+
+__all__ = ["Classifier", "Engine", "read"]
+
+PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
+
+
+def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifier:
+    """Read an nn.Module in eval mode, a path to `.onnx`, a folder that `closecall train` wrote, or `zoo:NAME`.
+
+    What is read is compared with the original on random images before it is given back.
+    """
+    from torch import nn
+
+    if isinstance(model, nn.Module):
+        return _read_module(model, input_shape, type(model).__name__)
+    if not isinstance(model, (str, Path)):
+        raise ModelError(
+            "A model is an nn.Module, a path to .onnx, a folder written by `closecall train`, or zoo:NAME, "
+            f"not {type(model).__name__}."
+        )
+    path = Path(model)
+    if path.suffix.lower() in PICKLES:
+        raise ModelError(
+            f"{path} is a pickle, and opening one from a stranger runs their code: load it yourself and pass the "
+            "module, or export it to ONNX."
+        )
+    if str(model).startswith("zoo:") or path.is_dir():
+        from closecall.models import load
+
+        return _read_module(load(model), input_shape, str(model))
+    if path.suffix.lower() != ".onnx":
+        raise ModelError(
+            f"{path} is not a model: give an .onnx file, a folder written by `closecall train`, or zoo:NAME."
+        )
+    from closecall.readers.onnx import read_file
+
+    return read_file(path, input_shape)
+
+
+def _read_module(module: Any, input_shape: tuple[int, ...] | None, source: str) -> Classifier:
+    from closecall.readers.engines import ModuleEngines
+    from closecall.readers.torch import read_module
+
+    shape = getattr(module, "input_shape", None) if input_shape is None else input_shape
+    if shape is None:
+        raise ModelError(
+            "The shape of one image is not known: pass input_shape, such as (1, 28, 28), with the module."
+        )
+    shape = tuple(int(side) for side in shape)
+    builder, output = read_module(module, shape)
+    return agreed(builder.finish(output), output.peeled, ModuleEngines(module, shape), source)

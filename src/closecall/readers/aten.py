@@ -1,0 +1,344 @@
+"""What torch's own operations do to tensors of a network, by their names in the dispatcher.
+
+Each entry takes the builder and the operation's arguments, with the network's tensors as `Tensor` and other
+tensors as float64 arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from closecall.errors import UnsupportedLayerError
+from closecall.layers.maps import Shape, Sliding
+from closecall.readers.graph import GraphBuilder
+from closecall.readers.tensor import Array, Tensor
+
+Number = float | Array
+Operand = Tensor | Array | float
+
+# Operations that only move entries: torch itself moves the places.
+MOVES = {
+    "alias",
+    "as_strided_scatter",
+    "clone",
+    "contiguous",
+    "detach",
+    "diagonal",
+    "expand",
+    "flip",
+    "index_select",
+    "lift_fresh",
+    "narrow",
+    "permute",
+    "pixel_shuffle",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "repeat",
+    "replication_pad1d",
+    "replication_pad2d",
+    "reshape",
+    "roll",
+    "select",
+    "slice",
+    "split",
+    "split_with_sizes",
+    "squeeze",
+    "t",
+    "transpose",
+    "unbind",
+    "unfold",
+    "unsqueeze",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "view",
+    "_reshape_alias",
+    "_unsafe_view",
+}
+# Operations that put entries of several tensors together.
+JOINS = {"cat", "stack", "where", "slice_scatter", "select_scatter"}
+
+
+def add(builder: GraphBuilder, left: Operand, right: Operand, *, alpha: float = 1.0) -> Tensor:
+    return _sum(builder, (left, 1.0), (right, alpha))
+
+
+def subtract(builder: GraphBuilder, left: Operand, right: Operand, *, alpha: float = 1.0) -> Tensor:
+    return _sum(builder, (left, 1.0), (right, -alpha))
+
+
+def subtract_from(builder: GraphBuilder, left: Operand, right: Operand, alpha: float = 1.0) -> Tensor:
+    return _sum(builder, (left, -alpha), (right, 1.0))
+
+
+def _sum(builder: GraphBuilder, *terms: tuple[Operand, float]) -> Tensor:
+    tensors = [(term, factor) for term, factor in terms if isinstance(term, Tensor)]
+    constant = sum(
+        (np.asarray(term) * factor for term, factor in terms if not isinstance(term, Tensor)), np.zeros(())
+    )
+    return builder.scaled(tensors, constant)
+
+
+def multiply(builder: GraphBuilder, left: Operand, right: Operand) -> Tensor:
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        raise UnsupportedLayerError(
+            "a product of two branches is not piecewise linear: one must be constant."
+        )
+    tensor, factor = (left, right) if isinstance(left, Tensor) else (right, left)
+    assert isinstance(tensor, Tensor) and not isinstance(factor, Tensor)  # noqa: S101
+    return builder.scaled([(tensor, factor)])
+
+
+def divide(
+    builder: GraphBuilder, left: Operand, right: Operand, *, rounding_mode: str | None = None
+) -> Tensor:
+    if not isinstance(left, Tensor) or isinstance(right, Tensor) or rounding_mode is not None:
+        raise UnsupportedLayerError("a division is piecewise linear only by a constant and without rounding.")
+    return builder.scaled([(left, 1.0 / np.asarray(right, dtype=np.float64))])
+
+
+def negate(builder: GraphBuilder, tensor: Tensor) -> Tensor:
+    return builder.scaled([(tensor, -1.0)])
+
+
+def absolute(builder: GraphBuilder, tensor: Tensor) -> Tensor:
+    return builder.scaled([(tensor, -1.0), (builder.relu(tensor), 2.0)])
+
+
+def leaky_relu(builder: GraphBuilder, tensor: Tensor, slope: Number = 0.01) -> Tensor:
+    return builder.leaky_relu(tensor, slope)
+
+
+def hardtanh(builder: GraphBuilder, tensor: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
+    return builder.clipped(tensor, low, high)
+
+
+def clamp(
+    builder: GraphBuilder, tensor: Tensor, min: float | None = None, max: float | None = None
+) -> Tensor:
+    return builder.clipped(tensor, _number(min), _number(max))
+
+
+def clamp_max(builder: GraphBuilder, tensor: Tensor, high: float) -> Tensor:
+    return builder.clipped(tensor, None, _number(high))
+
+
+def _number(value: Operand | None) -> float | None:
+    if isinstance(value, Tensor) or (value is not None and np.size(value) != 1):
+        raise UnsupportedLayerError("a clamp can be read only with single constants as bounds.")
+    return None if value is None else float(np.asarray(value).reshape(()))
+
+
+def threshold(builder: GraphBuilder, tensor: Tensor, limit: float, value: float) -> Tensor:
+    if limit != value:
+        raise UnsupportedLayerError(
+            "a threshold that replaces values by another one jumps: use a ReLU or a clamp."
+        )
+    return builder.clipped(tensor, limit, None)
+
+
+def larger(builder: GraphBuilder, left: Operand, right: Operand) -> Tensor:
+    """max(a, b) = b + max(0, a − b)."""
+    return _sum(builder, (right, 1.0), (builder.relu(_sum(builder, (left, 1.0), (right, -1.0))), 1.0))
+
+
+def smaller(builder: GraphBuilder, left: Operand, right: Operand) -> Tensor:
+    """min(a, b) = a − max(0, a − b)."""
+    return _sum(builder, (left, 1.0), (builder.relu(_sum(builder, (left, 1.0), (right, -1.0))), -1.0))
+
+
+def matmul(builder: GraphBuilder, left: Tensor | Array, right: Tensor | Array) -> Tensor:
+    return builder.matmul(left, right)
+
+
+def addmm(
+    builder: GraphBuilder, bias: Operand, left: Tensor, right: Array, *, beta: float = 1.0, alpha: float = 1.0
+) -> Tensor:
+    return _sum(builder, (builder.matmul(left, right), alpha), (bias, beta))
+
+
+def convolution(
+    builder: GraphBuilder,
+    tensor: Tensor | Array,
+    weight: Tensor | Array,
+    bias: Array | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    _output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    if not isinstance(tensor, Tensor) or isinstance(weight, Tensor) or isinstance(bias, Tensor):
+        raise UnsupportedLayerError("a convolution can be read only with constant weights.")
+    if transposed:
+        raise UnsupportedLayerError("a transposed convolution cannot be read: use an ordinary one.")
+    sides = len(weight.shape) - 2
+    sliding = Sliding.over(
+        weight.shape[2:], _all(stride, sides), dilations=_all(dilation, sides), before=_all(padding, sides)
+    )
+    return builder.convolution(tensor, weight, bias, sliding, groups)
+
+
+def batch_norm(
+    builder: GraphBuilder,
+    tensor: Tensor,
+    weight: Array | None,
+    bias: Array | None,
+    mean: Array | None,
+    variance: Array | None,
+    *settings: Any,
+) -> Tensor:
+    """γ(x − μ)/√(σ² + ε) + β with the running mean and variance."""
+    *training, _momentum, epsilon = settings[:3]
+    if mean is None or variance is None or any(training):
+        raise UnsupportedLayerError(
+            "a normalisation by the image's own mean and variance is not piecewise linear."
+        )
+    factor = (1.0 if weight is None else weight) / np.sqrt(variance + epsilon)
+    offset = (0.0 if bias is None else bias) - mean * factor
+    shape = (-1, *(1,) * (len(tensor.shape) - 2))
+    return builder.scaled([(tensor, factor.reshape(shape))], offset.reshape(shape))
+
+
+def max_pool(
+    builder: GraphBuilder,
+    tensor: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Tensor:
+    sliding = _sliding(kernel, stride, padding, dilation, ceil_mode)
+    return _batched(tensor, len(sliding.kernel), lambda image: builder.max_pool(image, sliding))
+
+
+def average_pool(
+    builder: GraphBuilder,
+    tensor: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    sliding = _sliding(kernel, stride, padding, (1,), ceil_mode)
+
+    def pool(image: Tensor) -> Tensor:
+        return builder.average_pool(image, sliding, count_pads=count_include_pad, divisor=divisor_override)
+
+    return _batched(tensor, len(sliding.kernel), pool)
+
+
+def adaptive_average_pool(builder: GraphBuilder, tensor: Tensor, out: Sequence[int]) -> Tensor:
+    return _batched(tensor, len(out), lambda image: builder.adaptive_average_pool(image, tuple(out)))
+
+
+def adaptive_max_pool(builder: GraphBuilder, tensor: Tensor, out: Sequence[int]) -> Tensor:
+    sides = tensor.shape[-len(out) :]
+    if any(side % part for side, part in zip(sides, out, strict=True)):
+        raise UnsupportedLayerError(
+            f"an adaptive max pooling of {sides} to {tuple(out)} has windows of several sizes."
+        )
+    kernel = tuple(side // part for side, part in zip(sides, out, strict=True))
+    return _batched(tensor, len(out), lambda image: builder.max_pool(image, Sliding.over(kernel, kernel)))
+
+
+def _batched(tensor: Tensor, sides: int, operation: Callable[[Tensor], Tensor]) -> Tensor:
+    """Give an operation a batch dimension of 1 and take it away again where torch does without one."""
+    if len(tensor.shape) != sides + 1:
+        return operation(tensor)
+    return operation(tensor.moved(lambda places: places[None])).moved(lambda places: places[0])
+
+
+def _sliding(
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    round_up: bool,
+) -> Sliding:
+    sides = len(kernel)
+    return Sliding.over(
+        tuple(kernel),
+        _all(stride, sides) if stride else tuple(kernel),
+        dilations=_all(dilation, sides),
+        before=_all(padding, sides),
+        round_up=round_up,
+    )
+
+
+def _all(numbers: Sequence[int], sides: int) -> Shape:
+    return tuple(numbers) * sides if len(numbers) == 1 else tuple(numbers)
+
+
+def mean(
+    builder: GraphBuilder, tensor: Tensor, axes: Sequence[int] | None = None, keepdim: bool = False, **_: Any
+) -> Tensor:
+    return builder.reduced(tensor, axes or range(len(tensor.shape)), keep=keepdim, average=True)
+
+
+def total(
+    builder: GraphBuilder, tensor: Tensor, axes: Sequence[int] | None = None, keepdim: bool = False, **_: Any
+) -> Tensor:
+    return builder.reduced(tensor, axes or range(len(tensor.shape)), keep=keepdim, average=False)
+
+
+def pad(builder: GraphBuilder, tensor: Tensor, pads: Sequence[int], value: float = 0.0) -> Tensor:
+    untouched = [0] * (len(tensor.shape) - len(pads) // 2)
+    return builder.padded(
+        tensor, untouched + list(pads[::2])[::-1], untouched + list(pads[1::2])[::-1], value
+    )
+
+
+def softmax(builder: GraphBuilder, tensor: Tensor, axis: int, _half: bool = False) -> Tensor:
+    return builder.peeled(tensor, axis, "Softmax")
+
+
+def log_softmax(builder: GraphBuilder, tensor: Tensor, axis: int, _half: bool = False) -> Tensor:
+    return builder.peeled(tensor, axis, "LogSoftmax")
+
+
+def relu(builder: GraphBuilder, tensor: Tensor) -> Tensor:
+    return builder.relu(tensor)
+
+
+OPERATIONS: dict[str, Callable[..., Tensor]] = {
+    "_adaptive_avg_pool2d": adaptive_average_pool,
+    "_log_softmax": log_softmax,
+    "_native_batch_norm_legit_no_training": batch_norm,
+    "_prelu_kernel": leaky_relu,
+    "_softmax": softmax,
+    "abs": absolute,
+    "adaptive_max_pool2d": adaptive_max_pool,
+    "add": add,
+    "addmm": addmm,
+    "avg_pool2d": average_pool,
+    "bmm": matmul,
+    "clamp": clamp,
+    "clamp_max": clamp_max,
+    "clamp_min": clamp,
+    "constant_pad_nd": pad,
+    "convolution": convolution,
+    "div": divide,
+    "hardtanh": hardtanh,
+    "leaky_relu": leaky_relu,
+    "max_pool2d_with_indices": max_pool,
+    "maximum": larger,
+    "mean": mean,
+    "minimum": smaller,
+    "mm": matmul,
+    "mul": multiply,
+    "mv": matmul,
+    "native_batch_norm": batch_norm,
+    "neg": negate,
+    "relu": relu,
+    "rsub": subtract_from,
+    "sub": subtract,
+    "sum": total,
+    "threshold": threshold,
+}

@@ -1,0 +1,68 @@
+"""A network beside the original model, and the check that the two agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.errors import ModelError
+from closecall.network import Network
+
+Images = NDArray[np.float32]
+Engine = Callable[[Images], Images]
+
+SAMPLES = 10
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A network read exactly in float64, beside the original model to replay answers with."""
+
+    network: Network
+    engines: Mapping[str, Engine]
+    source: str
+    notes: tuple[str, ...] = ()
+
+    def predict(self, image: NDArray[np.floating[Any]]) -> int:
+        """The class that the original model gives an image."""
+        images = np.asarray(image, dtype=np.float32).reshape(1, *self.network.input_shape)
+        return int(next(iter(self.engines.values()))(images)[0].argmax())
+
+
+def agreed(network: Network, peeled: str, engines: Mapping[str, Engine], source: str) -> Classifier:
+    """Join a network and its original after both gave the same scores for random images."""
+    images = np.random.default_rng(0).random((SAMPLES, *network.input_shape), dtype=np.float32)
+    name, engine = next(iter(engines.items()))
+    try:
+        original = engine(images)
+    except Exception as error:
+        raise ModelError(
+            f"{source}: the original model fails on a random image in {name}: {error}"
+        ) from error
+    scores = squeezed(network.forward(images.astype(np.float64)), peeled)
+    if original.shape != scores.shape:
+        raise ModelError(
+            f"{source}: the model gives scores of shape {original.shape}, but was read as {scores.shape}."
+        )
+    difference = float(np.abs(original - scores).max(initial=0.0))
+    if not difference <= TOLERANCE * max(1.0, float(np.abs(scores).max(initial=0.0))):
+        raise ModelError(
+            f"{source}: the network as read differs by {difference:.3g} from {name} on random images, so nothing "
+            "about it could be trusted: it does something closecall misreads, or its numbers overflow."
+        )
+    note = f"a trailing {peeled} was peeled off: scores are logits"
+    return Classifier(network, engines, source, (note,) if peeled else ())
+
+
+def squeezed(scores: NDArray[np.float64], peeled: str) -> NDArray[np.float64]:
+    """The scores with the softmax that was left out."""
+    if not peeled:
+        return scores
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    logarithms = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return np.asarray(logarithms if peeled == "LogSoftmax" else np.exp(logarithms))

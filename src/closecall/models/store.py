@@ -94,7 +94,7 @@ def _files(source: str | Path) -> tuple[Path, Path]:
         )
     if not path.is_dir():
         raise ModelError(
-            f"{path} is not a folder: give one that `closecall train` wrote, or `zoo:NAME` from `closecall zoo`."
+            f"{path} is not a folder: give one that `closecall train` wrote, or a `zoo:NAME` of `closecall zoo`."
         )
     return path / "model.safetensors", path / "model.json"
 

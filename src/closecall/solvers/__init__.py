@@ -59,6 +59,10 @@ def solve(
     """
     began = time.perf_counter()
     run = _load(solver)
+    if not milp.matrix.has_canonical_format:
+        matrix = milp.matrix.copy()
+        matrix.sum_duplicates()
+        milp = replace(milp, matrix=matrix)
     if start is not None and not np.isfinite(start).all():
         start = None
     solution = run(milp, limits, start, on_progress)
@@ -79,7 +83,10 @@ def _load(solver: str) -> Solve:
         raise InputError(f"The solver must be one of {', '.join(SOLVERS)}; {solver!r} is not known.")
     if not _importable(SOLVERS[solver]):
         raise MissingExtraError(f"The {solver} solver", solver)
-    return cast(Solve, importlib.import_module(f".{solver}", __name__).solve)
+    try:
+        return cast(Solve, importlib.import_module(f".{solver}", __name__).solve)
+    except ImportError as broken:
+        raise MissingExtraError(f"The {solver} solver", solver) from broken
 
 
 def _importable(package: str) -> bool:

@@ -36,7 +36,7 @@ class Recipe:
 NARROW = TrainingPlan(epochs=30, batch=256, learning_rate=4e-3, schedule="cosine", threads=1)
 WIDE = replace(NARROW, epochs=20)
 CONVOLUTIONAL = TrainingPlan(
-    epochs=40, batch=256, learning_rate=8e-3, schedule="cosine", weight_decay=0.01, shift=1, threads=1
+    epochs=30, batch=256, learning_rate=8e-3, schedule="cosine", weight_decay=0.01, shift=1, threads=1
 )
 PAPER = replace(CONVOLUTIONAL, epochs=20)
 

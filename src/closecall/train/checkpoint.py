@@ -47,10 +47,16 @@ def load_checkpoint(path: Path) -> tuple[Weights, dict[str, Any]]:
     except FileNotFoundError as error:
         raise InputError(f"There is nothing to resume: {path} does not exist; leave --resume out.") from error
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} is not a whole checkpoint ({error}): start again with --overwrite instead of --resume."
-        ) from error
+        raise broken_checkpoint(path, error) from error
     return tensors, progress
+
+
+def broken_checkpoint(path: Path, error: Exception) -> InputError:
+    """Say that a checkpoint cannot be used, and what to do."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return InputError(
+        f"{path} is not a whole checkpoint ({reason}): start again with --overwrite instead of --resume."
+    )
 
 
 def restore(tensors: Weights, model: nn.Module, optimizer: torch.optim.Optimizer) -> Weights:

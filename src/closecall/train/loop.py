@@ -15,7 +15,7 @@ from closecall.data import Dataset
 from closecall.errors import InputError, TrainingError
 from closecall.models.registry import as_classifier
 from closecall.train.batches import Images, fingerprint, shuffle, split
-from closecall.train.checkpoint import Weights, load_checkpoint, restore, save_checkpoint
+from closecall.train.checkpoint import Weights, broken_checkpoint, load_checkpoint, restore, save_checkpoint
 from closecall.train.interrupt import holding_interrupts
 from closecall.train.plan import LossFunction, TrainingPlan
 from closecall.train.threads import choose_threads, using_threads
@@ -108,11 +108,14 @@ class _Session:
         if self.checkpoint is None:
             raise InputError("There is nothing to resume without a checkpoint file.")
         tensors, saved = load_checkpoint(self.checkpoint)
-        _check_identity(saved["identity"], self.identity, self.checkpoint)
-        self.best = restore(tensors, self.model, self.optimizer)
-        history = [EpochRecord(**record) for record in saved["progress"].pop("history")]
-        self.progress = _Progress(**saved["progress"], history=history)
-        return self.plan.threads or int(saved["threads"])
+        try:
+            _check_identity(saved["identity"], self.identity, self.checkpoint)
+            self.best = restore(tensors, self.model, self.optimizer)
+            history = [EpochRecord(**record) for record in saved["progress"].pop("history")]
+            self.progress = _Progress(**saved["progress"], history=history)
+            return self.plan.threads or int(saved["threads"])
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            raise broken_checkpoint(self.checkpoint, error) from error
 
     def save(self) -> None:
         if self.checkpoint is not None:

@@ -22,7 +22,6 @@ Operand = Tensor | Array | float
 # Operations that only move entries: torch itself moves the places.
 MOVES = {
     "alias",
-    "as_strided_scatter",
     "clone",
     "contiguous",
     "detach",
@@ -156,7 +155,9 @@ def matmul(builder: GraphBuilder, left: Tensor | Array, right: Tensor | Array) -
 def addmm(
     builder: GraphBuilder, bias: Operand, left: Tensor, right: Array, *, beta: float = 1.0, alpha: float = 1.0
 ) -> Tensor:
-    return _sum(builder, (builder.matmul(left, right), alpha), (bias, beta))
+    if isinstance(bias, Tensor) or isinstance(right, Tensor):
+        return _sum(builder, (builder.matmul(left, right), alpha), (bias, beta))
+    return builder.matmul(left, right * alpha, np.asarray(bias) * beta)
 
 
 def convolution(

@@ -110,17 +110,24 @@ def open_session(model: bytes | str) -> Any:
 
 
 def run_session(session: Any, shape: Shape, batch: int | None = None) -> Engine:
-    """onnxruntime's forward on images of a shape; a fixed batch is filled up, and 0 stands for none at all."""
+    """onnxruntime's forward on images of a shape: any number of them at once (None), or a fixed number.
+
+    The last images of a fixed batch are filled up; 0 stands for an input without a batch dimension.
+    """
     entry, name = session.get_inputs()[0], session.get_outputs()[0].name
     kind = {"tensor(double)": np.float64, "tensor(float16)": np.float16}.get(entry.type, np.float32)
 
+    def run_once(images: Images) -> Images:
+        given = images.astype(kind).reshape(shape if batch == 0 else (len(images), *shape))
+        return np.asarray(session.run([name], {entry.name: given})[0], dtype=np.float32).reshape(
+            len(images), -1
+        )
+
     def run(images: Images) -> Images:
         images = np.asarray(images, dtype=np.float32)
-        filled = np.concatenate(
-            [images, np.repeat(images[-1:], (batch or len(images)) - len(images), axis=0)]
-        )
-        given = filled.astype(kind).reshape(shape if batch == 0 else (len(filled), *shape))
-        scores = np.asarray(session.run([name], {entry.name: given})[0], dtype=np.float32)
-        return scores.reshape(len(filled), -1)[: len(images)]
+        step = max(1, len(images) if batch is None else batch)
+        filled = np.concatenate([images, np.repeat(images[-1:], -len(images) % step, axis=0)])
+        parts = [run_once(filled[start : start + step]) for start in range(0, len(filled), step)]
+        return np.concatenate(parts)[: len(images)]
 
     return run

@@ -89,19 +89,20 @@ class GraphBuilder:
         bias = np.broadcast_to(np.asarray(constant, dtype=np.float64), shape).reshape(count)
         return self.affine(spread, bias, shape)
 
-    def matmul(self, left: Tensor | Array, right: Tensor | Array) -> Tensor:
-        """Multiply matrices as numpy does, where one of the two is a constant without a batch dimension."""
+    def matmul(self, left: Tensor | Array, right: Tensor | Array, bias: Array | None = None) -> Tensor:
+        """Multiply matrices as numpy does, where one of the two is a constant, and add a bias."""
         if isinstance(left, Tensor) and isinstance(right, Tensor):
             raise UnsupportedLayerError(
                 "a product of two branches is not piecewise linear: one must be constant."
             )
         if isinstance(left, Tensor):
-            return self._matmul_constant(left, np.asarray(right, dtype=np.float64))
+            return self._matmul_constant(left, np.asarray(right, dtype=np.float64), bias)
         if isinstance(right, Tensor):
-            return self._constant_matmul(np.asarray(left, dtype=np.float64), right)
+            product = self._constant_matmul(np.asarray(left, dtype=np.float64), right)
+            return product if bias is None else self.scaled([(product, 1.0)], bias)
         raise UnsupportedLayerError("a matrix product of two constants does not read the image.")
 
-    def _matmul_constant(self, left: Tensor, right: Array) -> Tensor:
+    def _matmul_constant(self, left: Tensor, right: Array, bias: Array | None = None) -> Tensor:
         right = (
             right.reshape(right.shape[-2:]) if right.ndim > 2 and math.prod(right.shape[:-2]) == 1 else right
         )
@@ -116,7 +117,10 @@ class GraphBuilder:
             columns.T if rows == 1 else csr_array(kron(eye_array(rows), csr_array(columns.T), format="csr"))
         )
         shape = (*left.shape[:-1], *right.shape[1:])
-        return self.affine([(left, matrix)], np.zeros(math.prod(shape)), shape)
+        if bias is not None and broadcast(shape, bias.shape) != shape:
+            raise ModelError(f"a bias of shape {bias.shape} does not fit a matrix product of shape {shape}.")
+        constant = np.zeros(shape) if bias is None else np.broadcast_to(bias, shape)
+        return self.affine([(left, matrix)], constant, shape)
 
     def _constant_matmul(self, left: Array, right: Tensor) -> Tensor:
         left = left.reshape(left.shape[-2:]) if left.ndim > 2 and math.prod(left.shape[:-2]) == 1 else left
@@ -279,7 +283,10 @@ class GraphBuilder:
         if matrix is not None and np.array_equal(places, np.arange(self.sizes[tensor.node])):
             return matrix
         selection = chosen(places, self.sizes[tensor.node])
-        return selection if matrix is None else matrix @ selection
+        if matrix is None:
+            return selection
+        # A dense matrix over a few entries of a long vector would be mostly zeros.
+        return matrix @ selection if len(places) == self.sizes[tensor.node] else csr_array(matrix) @ selection
 
     @staticmethod
     def _image(tensor: Tensor) -> Shape:

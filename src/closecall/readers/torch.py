@@ -65,6 +65,11 @@ def number_type(module: nn.Module) -> torch.dtype:
 class Recorder(TorchDispatchMode):
     """Sees every operation and repeats it on the network that is being built."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Torch would import its compiler, for three seconds, only to keep it away from this class.
+        return False
+
     def __init__(self, module: nn.Module, builder: GraphBuilder) -> None:
         super().__init__()
         self.builder = builder

@@ -1,0 +1,145 @@
+"""Open an ONNX file that may come from anyone: sizes, names and places are checked before anything is built."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from closecall.errors import ModelError
+from closecall.layers.maps import Shape, check_entries
+
+OLDEST_OPSET = 7
+LARGEST_FILE = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxFile:
+    """A file's graph and constants, and its bytes as they were."""
+
+    path: Path
+    content: bytes
+    graph: Any
+    opset: int
+    constants: Mapping[str, NDArray[Any]]
+    external: bool
+
+
+def open_file(path: Path) -> OnnxFile:
+    """Parse a file and refuse what no exporter writes."""
+    try:
+        size = path.stat().st_size
+        content = path.read_bytes() if size <= LARGEST_FILE else b""
+    except OSError as error:
+        raise ModelError(f"Cannot read {path}: {error.strerror or error}.") from error
+    if size > LARGEST_FILE:
+        raise ModelError(f"{path} has {size:,} bytes: an ONNX file has at most {LARGEST_FILE:,}.")
+    return parse(content, path)
+
+
+def parse(content: bytes, path: Path) -> OnnxFile:
+    """Parse a file's content; `path` says where its external data lies."""
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except Exception as error:
+        raise ModelError(f"{path} is not an ONNX file ({error}): export the model again.") from error
+    opset = _opset(model, path)
+    tensors = list(_all_tensors(model))
+    external = any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors)
+    for tensor in tensors:
+        _check_external(tensor, path.parent)
+    if model.functions or model.graph.sparse_initializer or model.training_info:
+        raise ModelError(
+            f"{path} has local functions, sparse weights or training parts: export a plain model."
+        )
+    try:
+        onnx.checker.check_model(str(path) if external else content)
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise ModelError(f"{path} is not a valid ONNX model ({reason[0] if reason else error}).") from error
+    constants = {tensor.name: constant(tensor, path.parent) for tensor in model.graph.initializer}
+    return OnnxFile(path, content, model.graph, opset, constants, external)
+
+
+def _opset(model: Any, path: Path) -> int:
+    versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    newest = onnx.defs.onnx_opset_version()
+    if len(versions) != 1 or not OLDEST_OPSET <= versions[0] <= newest:
+        found = ", ".join(map(str, versions)) or "none"
+        raise ModelError(
+            f"{path} has opset {found}: closecall reads {OLDEST_OPSET} to {newest}; export the model again."
+        )
+    return int(versions[0])
+
+
+def _all_tensors(model: Any) -> Iterator[Any]:
+    yield from model.graph.initializer
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+
+
+def _check_external(tensor: Any, folder: Path) -> None:
+    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        return
+    _external_file({entry.key: entry.value for entry in tensor.external_data}, folder)
+
+
+def _external_file(entries: Mapping[str, str], folder: Path) -> Path:
+    """The file of external data, which must be a plain file inside the model's own folder."""
+    location = entries.get("location", "")
+    try:
+        home = folder.resolve()
+        path = (home / location).resolve()
+        inside = bool(location) and path.is_relative_to(home) and path.is_file()
+    except (OSError, ValueError):
+        inside = False
+    if not inside:
+        raise ModelError(f"the external data {location!r} is not a file inside the model's own folder.")
+    return path
+
+
+def constant(tensor: Any, folder: Path) -> NDArray[Any]:
+    """A tensor's numbers: floats of any width as float64, whole numbers as they are."""
+    shape = tuple(int(side) for side in tensor.dims)
+    if any(side < 0 for side in shape):
+        raise ModelError(f"the constant {tensor.name!r} has the impossible shape {shape}.")
+    check_entries(math.prod(shape), f"the constant {tensor.name!r}")
+    try:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            array = _read_external(tensor, shape, folder)
+        else:
+            array = onnx.numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, OSError, OverflowError) as error:
+        raise ModelError(
+            f"the numbers of constant {tensor.name!r} do not fit its type and shape {shape}."
+        ) from error
+    if array.shape != shape:
+        raise ModelError(f"the constant {tensor.name!r} has shape {array.shape} instead of {shape}.")
+    if array.dtype.kind in "iub":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"the constant {tensor.name!r} does not hold numbers.") from error
+
+
+def _read_external(tensor: Any, shape: Shape, folder: Path) -> NDArray[Any]:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    offset, needed = int(entries.get("offset", 0)), math.prod(shape) * kind.itemsize
+    if offset < 0 or int(entries.get("length", needed)) != needed:
+        raise ValueError("the length of external data")
+    with _external_file(entries, folder).open("rb") as file:
+        file.seek(offset)
+        content = file.read(needed)
+    return np.frombuffer(content, dtype=kind.newbyteorder("<")).reshape(shape)

@@ -36,6 +36,9 @@ _STATUSES: dict[str, Status] = {
     "infeasible_or_unbounded": "unbounded",
     "relaxation_unbounded": "unbounded",
     "optimal_face_unbounded": "optimal",
+    "abort_user": "interrupted",
+    "abort_feasible": "interrupted",
+    "abort_infeasible": "interrupted",
 }
 
 
@@ -128,7 +131,6 @@ def _hand_over(model: Any, milp: Milp) -> None:
 def _read(model: Any, milp: Milp, pulse: Pulse, interrupted: bool) -> Solution:
     answer = model.solution
     name = answer.status[answer.get_status()].removeprefix("MIP_")
-    interrupted = interrupted or name.startswith("abort_user")
     status: Status = _STATUSES.get(name, "interrupted" if interrupted else "limit")
     values: Vector | None = None
     if status in ("optimal", "limit", "interrupted") and answer.is_primal_feasible():

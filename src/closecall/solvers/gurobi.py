@@ -32,6 +32,7 @@ _STATUSES: dict[int, Status] = {
     GRB.INFEASIBLE: "infeasible",
     GRB.UNBOUNDED: "unbounded",
     GRB.INF_OR_UNBD: "unbounded",
+    GRB.INTERRUPTED: "interrupted",
 }
 
 

@@ -66,6 +66,8 @@ def restore(tensors: Weights, model: nn.Module, optimizer: torch.optim.Optimizer
     for name, tensor in _under("optimizer/", tensors).items():
         index, key = name.split("/")
         memory.setdefault(int(index), {})[key] = tensor
+    if len({frozenset(kept) for kept in memory.values()}) > 1:
+        raise KeyError("the optimiser's memory is incomplete")
     optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})
     torch.set_rng_state(tensors["random"])
     return _under("best/", tensors)

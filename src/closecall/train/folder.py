@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -59,14 +58,9 @@ def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
     """Make a folder ready to write into, or say why it is not."""
     if resume and overwrite:
         raise InputError("Choose --resume to continue a training or --overwrite to start it again, not both.")
-    present = [name for name in WRITTEN if (folder / name).exists()]
-    if present and not resume and not overwrite:
-        raise InputError(
-            f"{folder} already holds {present[0]}: add --resume to continue that training "
-            "or --overwrite to start it again."
-        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        present = [name for name in WRITTEN if (folder / name).exists()]
         if overwrite:
             for name in present:
                 (folder / name).unlink()
@@ -74,9 +68,10 @@ def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
         raise InputError(
             f"Cannot use the folder {folder}: {error.strerror}; choose another with --out."
         ) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if present and not resume and not overwrite:
         raise InputError(
-            f"Cannot write into the folder {folder}: it is read-only; choose another with --out."
+            f"{folder} already holds {present[0]}: add --resume to continue that training "
+            "or --overwrite to start it again."
         )
 
 

@@ -92,7 +92,7 @@ class _Session:
         self.model, self.plan, self.checkpoint = model, plan, checkpoint
         self.images, self.held_out = split(dataset, plan)
         self.batch = plan.batch or len(self.images)
-        self.steps = plan.epochs * math.ceil(len(self.images) / self.batch)
+        self.steps_per_epoch = math.ceil(len(self.images) / self.batch)
         self.optimizer = plan.make_optimizer(model)
         self.loss_function = plan.loss_function(model)
         self.progress = _Progress()
@@ -116,6 +116,10 @@ class _Session:
             return self.plan.threads or int(saved["threads"])
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise broken_checkpoint(self.checkpoint, error) from error
+
+    def learning_rate(self, number: int) -> float:
+        done = (self.progress.epoch - 1) * self.steps_per_epoch + number
+        return self.plan.learning_rate_at(done, self.plan.epochs * self.steps_per_epoch)
 
     def save(self) -> None:
         if self.checkpoint is not None:
@@ -180,18 +184,16 @@ def _train_epoch(session: _Session, interrupted: list[int], listener: Listener |
 def _take_step(session: _Session, images: Images, start: int) -> None:
     progress = session.progress
     pixels, labels = images.batch(start, session.batch)
-    in_epoch = math.ceil(len(images) / session.batch)
     number = start // session.batch
-    step = (progress.epoch - 1) * in_epoch + number
     for group in session.optimizer.param_groups:
-        group["lr"] = session.plan.learning_rate_at(step, session.steps)
+        group["lr"] = session.learning_rate(number)
     session.optimizer.zero_grad()
     loss, scores = session.loss_function(session.model, pixels, labels)
     value = float(loss.detach())
     if not math.isfinite(value):
         raise TrainingError(
-            f"The loss became {value} in epoch {progress.epoch}, batch {number + 1} of {in_epoch}: "
-            "train again with a smaller learning rate."
+            f"The loss became {value} in epoch {progress.epoch}, batch {number + 1} "
+            f"of {session.steps_per_epoch}: train again with a smaller learning rate."
         )
     loss.backward()  # type: ignore[no-untyped-call]
     session.optimizer.step()
@@ -212,7 +214,7 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
         accuracy=progress.correct / count,
         validation_loss=loss,
         validation_accuracy=accuracy,
-        learning_rate=session.optimizer.param_groups[0]["lr"],
+        learning_rate=session.learning_rate(session.steps_per_epoch - 1),
         seconds=progress.seconds + time.monotonic() - began,
         images_per_second=count / max(progress.seconds, 1e-9),
     )

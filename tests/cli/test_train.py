@@ -1,0 +1,156 @@
+"""`closecall train` as a user runs it, killed, interrupted and misused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors import SafetensorError, safe_open
+
+COMMAND = [sys.executable, "-c", "from closecall.cli import main; main()", "train"]
+LONG = ["--sizes", "12,8", "--epochs", "120", "--shift", "1", "--seed", "5", "--threads", "1"]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+
+
+def closecall_train(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=False,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "straight"
+    done = closecall_train(*LONG, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("held out") == 120
+    assert f"the model is in {folder}" in done.stdout
+    return folder
+
+
+def wait_for_epoch(checkpoint: Path, epoch: int, process: subprocess.Popen[str]) -> None:
+    while process.poll() is None:
+        try:
+            with safe_open(checkpoint, framework="pt") as file:
+                if json.loads(file.metadata()["progress"])["progress"]["epoch"] >= epoch:
+                    return
+        except (FileNotFoundError, SafetensorError):
+            time.sleep(0.01)
+    pytest.fail(f"training ended early: {process.communicate()[1]}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_and_resumed_gives_the_same_weights(
+    uninterrupted: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "run"
+    arguments = [*COMMAND, *LONG, "--out", str(folder)]
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        wait_for_epoch(folder / "checkpoint.safetensors", 4, process)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=120)
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert f"the state is saved in {folder}: give the same command with --resume to go on" in output
+        assert "Traceback" not in errors
+    assert not (folder / "model.json").exists()
+
+    resumed = closecall_train(*LONG, "--out", folder, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert 0 < resumed.stdout.count("held out") < 120
+    for name in ("model.safetensors", "model.onnx"):
+        assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes()
+
+
+def test_a_used_folder(uninterrupted: Path) -> None:
+    refused = closecall_train(*LONG, "--out", uninterrupted)
+    assert refused.returncode == 2
+    assert "add --resume to continue that training or --overwrite to start it again" in refused.stderr
+
+
+def test_every_option_reaches_the_model_and_the_plan(tmp_path: Path) -> None:
+    done = closecall_train(
+        *("--model", "cnn", "--blocks", "2x3p1/2,2x2s2/2s1", "--hidden", "5,4", "--convolution", "paper"),
+        *("--no-bias", "--no-strict", "--outputs", "relu", "--dataset", "digits", "--epochs", "2"),
+        *("--batch", "full", "--optimizer", "sgd", "--loss", "mse", "--learning-rate", "0.02"),
+        *("--schedule", "cosine", "--weight-decay", "0.001", "--shift", "1", "--validation", "77"),
+        *("--seed", "9", "--threads", "1", "--out", tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
+    described = json.loads((tmp_path / "model.json").read_text())
+    blocks = [
+        {"kernels": 2, "size": 3, "stride": 1, "padding": 1, "pool": 2, "pool_stride": 2},
+        {"kernels": 2, "size": 2, "stride": 2, "padding": 0, "pool": 2, "pool_stride": 1},
+    ]
+    assert described["config"] == {
+        "blocks": blocks,
+        "hidden": [5, 4],
+        "input_shape": [1, 8, 8],
+        "classes": 10,
+        "convolution": "paper",
+        "bias": False,
+        "strict": False,
+        "outputs": "relu",
+    }
+    assert described["recipe"] == {
+        "epochs": 2,
+        "batch": 0,
+        "optimizer": "sgd",
+        "loss": "mse",
+        "learning_rate": 0.02,
+        "schedule": "cosine",
+        "weight_decay": 0.001,
+        "shift": 1,
+        "validation": 77,
+        "seed": 9,
+        "threads": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--sizes", "8,x"], "--sizes takes whole numbers separated by commas"),
+        (["--sizes", "8", "--batch", "many"], "--batch takes a whole number, not 'many'"),
+        (["--sizes", "8", "--blocks", "8x3"], "The model dnn has no option 'blocks'"),
+        (["--model", "cnn"], "The model cnn needs the option 'blocks'"),
+        (["--model", "cnn", "--blocks", "4x3s2"], "Block 1, convolution: (8 − 3 + 2·0)/2 + 1 = 3.5"),
+        (["--sizes", "8", "--dataset", "letters"], "'letters' is neither a known data set nor a path"),
+        (["--sizes", "8", "--resume"], "There is nothing to resume"),
+    ],
+)
+def test_one_sentence_for_a_mistake(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from closecall.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["closecall", "train", *arguments, "--out", str(tmp_path / "run")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("closecall: ")
+    assert words in errors
+    assert errors.count("\n") == 1
+
+
+def test_help_names_the_notation_of_blocks() -> None:
+    shown = " ".join(closecall_train("--help").stdout.split())
+    assert "8x6s2p1/3s2" in shown

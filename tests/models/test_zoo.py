@@ -1,0 +1,78 @@
+"""The shipped weights: their shapes, their size, and their accuracy measured again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from closecall import data
+from closecall.data import Dataset
+from closecall.errors import ModelError
+from closecall.models import CNN, DNN, count_parameters, count_units, describe, load, zoo_names
+from closecall.models.zoo import WEIGHTS
+
+SIZES = {
+    "mnist-dnn1": (8, 8, 8),
+    "mnist-dnn2": (8, 8, 8, 8, 8, 8),
+    "mnist-dnn3": (20, 10, 8, 8),
+    "mnist-dnn4": (20, 10, 8, 8, 8),
+    "mnist-dnn5": (20, 20, 10, 10, 10),
+    "mnist-50x2": (50, 50),
+}
+LEAST_ACCURACY = {
+    **dict.fromkeys(SIZES, 0.90),
+    "mnist-50x2": 0.97,
+    "mnist-cnn": 0.988,
+    "mnist-cnn-paper": 0.95,
+}
+
+
+@pytest.fixture(scope="module")
+def test_images() -> Dataset:
+    return data.load("mnist", "test")
+
+
+def test_the_promised_names_are_there() -> None:
+    assert set(LEAST_ACCURACY) <= set(zoo_names())
+
+
+@pytest.mark.parametrize("name", sorted(LEAST_ACCURACY))
+def test_accuracy_is_as_recorded(name: str, test_images: Dataset) -> None:
+    model, described = load(f"zoo:{name}"), describe(f"zoo:{name}")
+    with torch.no_grad():
+        images = torch.from_numpy(test_images.images.astype(np.float32) / np.float32(255))
+        right = (model(images).argmax(1).numpy() == test_images.labels).mean()
+    # A tie in the last bit on another machine may move an image or two of the 10,000.
+    assert right == pytest.approx(described["accuracy"], abs=3e-4)
+    assert right >= LEAST_ACCURACY[name]
+    assert described["dataset"] == "mnist"
+    assert {"epochs", "batch", "seed", "learning_rate"} <= described["recipe"].keys()
+
+
+@pytest.mark.parametrize("name", sorted(SIZES))
+def test_shapes_of_the_dnns(name: str) -> None:
+    model = load(f"zoo:{name}")
+    assert isinstance(model, DNN)
+    assert model.sizes == SIZES[name]
+    assert model.outputs == "logits"
+
+
+@pytest.mark.parametrize(("name", "convolution"), [("mnist-cnn", "standard"), ("mnist-cnn-paper", "paper")])
+def test_shapes_of_the_cnns(name: str, convolution: str) -> None:
+    model, described = load(f"zoo:{name}"), describe(f"zoo:{name}")
+    assert isinstance(model, CNN)
+    assert model.convolution == convolution
+    assert len(model.blocks) == 2
+    assert all(block.pool > 1 for block in model.blocks)
+    assert count_units(model) == described["units"] <= 3000
+    assert count_parameters(model) == described["parameters"]
+
+
+def test_all_weights_are_small() -> None:
+    assert sum(path.stat().st_size for path in WEIGHTS.iterdir()) < 5_000_000
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(ModelError, match="There is no zoo model 'mnist-dnn9'; the zoo has mnist-50x2"):
+        load("zoo:mnist-dnn9")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,12 @@ PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 
 def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifier:
-    """Read an nn.Module in eval mode, a path to `.onnx`, a folder that `closecall train` wrote, or `zoo:NAME`.
+    """Read an nn.Module in eval mode, an `.onnx` file, a folder that `closecall train` wrote, or `zoo:NAME`.
 
     What is read is compared with the original on random images before it is given back.
     """
-    from torch import nn
-
-    if isinstance(model, nn.Module):
+    # A module can only come from someone who has imported torch; nobody else needs to wait for it.
+    if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
         return _read_module(model, input_shape, type(model).__name__)
     if not isinstance(model, (str, Path)):
         raise ModelError(
@@ -30,8 +30,8 @@ def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifie
     path = Path(model)
     if path.suffix.lower() in PICKLES:
         raise ModelError(
-            f"{path} is a pickle, and opening one from a stranger runs their code: load it yourself and pass the "
-            "module, or export it to ONNX."
+            f"{path} is a pickle, and opening one from a stranger runs their code: load it yourself and pass "
+            "the module, or export it to ONNX."
         )
     if str(model).startswith("zoo:") or path.is_dir():
         from closecall.models import load
@@ -47,8 +47,8 @@ def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifie
 
 
 def _read_module(module: Any, input_shape: tuple[int, ...] | None, source: str) -> Classifier:
-    from closecall.readers.engines import ModuleEngines
-    from closecall.readers.torch import read_module
+    from closecall.readers.module_engines import ModuleEngines
+    from closecall.readers.torch import precision_of, read_module
 
     shape = getattr(module, "input_shape", None) if input_shape is None else input_shape
     if shape is None:
@@ -57,4 +57,5 @@ def _read_module(module: Any, input_shape: tuple[int, ...] | None, source: str) 
         )
     shape = tuple(int(side) for side in shape)
     builder, output = read_module(module, shape)
-    return agreed(builder.finish(output), output.peeled, ModuleEngines(module, shape), source)
+    engines = ModuleEngines(module, shape)
+    return agreed(builder.finish(output), output.peeled, engines, source, precision=precision_of(module))

@@ -13,11 +13,10 @@ import numpy as np
 
 from closecall.errors import UnsupportedLayerError
 from closecall.layers.maps import Shape, Sliding
+from closecall.readers import arithmetic
+from closecall.readers.arithmetic import Operand, total
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.tensor import Array, Tensor
-
-Number = float | Array
-Operand = Tensor | Array | float
 
 # Operations that only move entries: torch itself moves the places.
 MOVES = {
@@ -61,52 +60,30 @@ JOINS = {"cat", "stack", "where", "slice_scatter", "select_scatter"}
 
 
 def add(builder: GraphBuilder, left: Operand, right: Operand, *, alpha: float = 1.0) -> Tensor:
-    return _sum(builder, (left, 1.0), (right, alpha))
+    return total(builder, [(left, 1.0), (right, alpha)])
 
 
 def subtract(builder: GraphBuilder, left: Operand, right: Operand, *, alpha: float = 1.0) -> Tensor:
-    return _sum(builder, (left, 1.0), (right, -alpha))
+    return total(builder, [(left, 1.0), (right, -alpha)])
 
 
 def subtract_from(builder: GraphBuilder, left: Operand, right: Operand, alpha: float = 1.0) -> Tensor:
-    return _sum(builder, (left, -alpha), (right, 1.0))
-
-
-def _sum(builder: GraphBuilder, *terms: tuple[Operand, float]) -> Tensor:
-    tensors = [(term, factor) for term, factor in terms if isinstance(term, Tensor)]
-    constant = sum(
-        (np.asarray(term) * factor for term, factor in terms if not isinstance(term, Tensor)), np.zeros(())
-    )
-    return builder.scaled(tensors, constant)
-
-
-def multiply(builder: GraphBuilder, left: Operand, right: Operand) -> Tensor:
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        raise UnsupportedLayerError(
-            "a product of two branches is not piecewise linear: one must be constant."
-        )
-    tensor, factor = (left, right) if isinstance(left, Tensor) else (right, left)
-    assert isinstance(tensor, Tensor) and not isinstance(factor, Tensor)  # noqa: S101
-    return builder.scaled([(tensor, factor)])
+    return total(builder, [(left, -alpha), (right, 1.0)])
 
 
 def divide(
     builder: GraphBuilder, left: Operand, right: Operand, *, rounding_mode: str | None = None
 ) -> Tensor:
-    if not isinstance(left, Tensor) or isinstance(right, Tensor) or rounding_mode is not None:
-        raise UnsupportedLayerError("a division is piecewise linear only by a constant and without rounding.")
-    return builder.scaled([(left, 1.0 / np.asarray(right, dtype=np.float64))])
+    if rounding_mode is not None:
+        raise UnsupportedLayerError("a division that rounds is not piecewise linear.")
+    return arithmetic.divide(builder, left, right)
 
 
 def negate(builder: GraphBuilder, tensor: Tensor) -> Tensor:
     return builder.scaled([(tensor, -1.0)])
 
 
-def absolute(builder: GraphBuilder, tensor: Tensor) -> Tensor:
-    return builder.scaled([(tensor, -1.0), (builder.relu(tensor), 2.0)])
-
-
-def leaky_relu(builder: GraphBuilder, tensor: Tensor, slope: Number = 0.01) -> Tensor:
+def leaky_relu(builder: GraphBuilder, tensor: Tensor, slope: Array | float = 0.01) -> Tensor:
     return builder.leaky_relu(tensor, slope)
 
 
@@ -138,16 +115,6 @@ def threshold(builder: GraphBuilder, tensor: Tensor, limit: float, value: float)
     return builder.clipped(tensor, limit, None)
 
 
-def larger(builder: GraphBuilder, left: Operand, right: Operand) -> Tensor:
-    """max(a, b) = b + max(0, a − b)."""
-    return _sum(builder, (right, 1.0), (builder.relu(_sum(builder, (left, 1.0), (right, -1.0))), 1.0))
-
-
-def smaller(builder: GraphBuilder, left: Operand, right: Operand) -> Tensor:
-    """min(a, b) = a − max(0, a − b)."""
-    return _sum(builder, (left, 1.0), (builder.relu(_sum(builder, (left, 1.0), (right, -1.0))), -1.0))
-
-
 def matmul(builder: GraphBuilder, left: Tensor | Array, right: Tensor | Array) -> Tensor:
     return builder.matmul(left, right)
 
@@ -156,7 +123,7 @@ def addmm(
     builder: GraphBuilder, bias: Operand, left: Tensor, right: Array, *, beta: float = 1.0, alpha: float = 1.0
 ) -> Tensor:
     if isinstance(bias, Tensor) or isinstance(right, Tensor):
-        return _sum(builder, (builder.matmul(left, right), alpha), (bias, beta))
+        return total(builder, [(builder.matmul(left, right), alpha), (bias, beta)])
     return builder.matmul(left, right * alpha, np.asarray(bias) * beta)
 
 
@@ -283,7 +250,7 @@ def mean(
     return builder.reduced(tensor, axes or range(len(tensor.shape)), keep=keepdim, average=True)
 
 
-def total(
+def summed(
     builder: GraphBuilder, tensor: Tensor, axes: Sequence[int] | None = None, keepdim: bool = False, **_: Any
 ) -> Tensor:
     return builder.reduced(tensor, axes or range(len(tensor.shape)), keep=keepdim, average=False)
@@ -314,7 +281,7 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "_native_batch_norm_legit_no_training": batch_norm,
     "_prelu_kernel": leaky_relu,
     "_softmax": softmax,
-    "abs": absolute,
+    "abs": arithmetic.absolute,
     "adaptive_max_pool2d": adaptive_max_pool,
     "add": add,
     "addmm": addmm,
@@ -329,17 +296,17 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "hardtanh": hardtanh,
     "leaky_relu": leaky_relu,
     "max_pool2d_with_indices": max_pool,
-    "maximum": larger,
+    "maximum": arithmetic.larger,
     "mean": mean,
-    "minimum": smaller,
+    "minimum": arithmetic.smaller,
     "mm": matmul,
-    "mul": multiply,
+    "mul": arithmetic.multiply,
     "mv": matmul,
     "native_batch_norm": batch_norm,
     "neg": negate,
     "relu": relu,
     "rsub": subtract_from,
     "sub": subtract,
-    "sum": total,
+    "sum": summed,
     "threshold": threshold,
 }

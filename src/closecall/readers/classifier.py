@@ -16,8 +16,8 @@ Images = NDArray[np.float32]
 Engine = Callable[[Images], Images]
 
 SAMPLES = 10
-# Rounding of float32 and float16.
-SINGLE, HALF = 2.0**-23, 2.0**-10
+# Rounding of float32 and of its halves.
+SINGLE, HALF = 2.0**-23, 2.0**-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,8 @@ def agreed(
 ) -> Classifier:
     """Join a network and its original after both gave the same scores for random images.
 
-    Scores may differ by what rounding at the original's precision explains: a share of the scores themselves, and a
-    far smaller share of the largest number on the way to them.
+    Scores may differ by what rounding at the original's precision explains: a share of the scores
+    themselves, and a far smaller share of the largest number on the way to them.
     """
     images = np.random.default_rng(0).random((SAMPLES, *network.input_shape), dtype=np.float32)
     name, engine = next(iter(engines.items()))
@@ -63,8 +63,8 @@ def agreed(
         allowed = 1000 * precision * float(np.abs(scores).max(initial=0.0)) + 30 * precision * largest
     if not difference <= allowed < np.inf:
         raise ModelError(
-            f"{source}: the network as read differs by {difference:.3g} from {name} on random images, so nothing "
-            "about it could be trusted: it does something closecall misreads, or its numbers overflow."
+            f"{source}: the network as read differs by {difference:.3g} from {name} on random images, so "
+            "nothing about it could be trusted: closecall misreads it, or its numbers overflow."
         )
     note = f"a trailing {peeled} was peeled off: scores are logits"
     return Classifier(network, engines, source, (note,) if peeled else ())

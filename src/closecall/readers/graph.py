@@ -247,10 +247,6 @@ class GraphBuilder:
     def _above(self, tensor: Tensor, low: float) -> Tensor:
         return self.relu(tensor if low == 0 else self.scaled([(tensor, 1.0)], -low))
 
-    def larger(self, left: Tensor, right: Tensor) -> Tensor:
-        """max(a, b) = b + max(0, a − b)."""
-        return self.scaled([(right, 1.0), (self.relu(self.scaled([(left, 1.0), (right, -1.0)])), 1.0)])
-
     def max_pool(self, tensor: Tensor, sliding: Sliding) -> Tensor:
         """The largest entry of each window of (1, channels, *sides)."""
         windows, shape = max_pool_windows(self._image(tensor), sliding)

@@ -16,9 +16,11 @@ import onnx
 
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import Shape, check_entries
+from closecall.readers import arithmetic
 from closecall.readers import onnx_layers as layers
 from closecall.readers import onnx_shapes as shapes
-from closecall.readers.classifier import Classifier, Engine, agreed
+from closecall.readers.classifier import HALF, SINGLE, Classifier, Engine, agreed
+from closecall.readers.engines import in_batches, open_session, run_session
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.onnx_layers import Call, Value
 from closecall.readers.onnx_parts import OnnxFile, constant, open_file
@@ -28,7 +30,7 @@ FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOA
 
 OPERATORS: dict[str, Callable[[Call], Value | list[Value]]] = {
     "Abs": layers.absolute,
-    "Add": layers.arithmetic(np.add, layers.add),
+    "Add": layers.elementwise(np.add, arithmetic.add),
     "AveragePool": layers.average_pool,
     "BatchNormalization": layers.batch_normalization,
     "Cast": shapes.cast,
@@ -37,7 +39,7 @@ OPERATORS: dict[str, Callable[[Call], Value | list[Value]]] = {
     "Constant": shapes.constant,
     "ConstantOfShape": shapes.constant_of_shape,
     "Conv": layers.conv,
-    "Div": layers.arithmetic(layers.divide_constants, layers.divide),
+    "Div": layers.elementwise(layers.divide_constants, arithmetic.divide),
     "Dropout": shapes.dropout,
     "Equal": shapes.equal,
     "Expand": shapes.expand,
@@ -50,26 +52,24 @@ OPERATORS: dict[str, Callable[[Call], Value | list[Value]]] = {
     "LeakyRelu": layers.leaky_relu,
     "LogSoftmax": layers.softmax("LogSoftmax"),
     "MatMul": layers.matmul,
-    "Max": layers.arithmetic(np.maximum, layers.larger),
+    "Max": layers.elementwise(np.maximum, arithmetic.larger),
     "MaxPool": layers.max_pool,
-    "Min": layers.arithmetic(np.minimum, layers.smaller),
-    "Mul": layers.arithmetic(np.multiply, layers.multiply),
+    "Min": layers.elementwise(np.minimum, arithmetic.smaller),
+    "Mul": layers.elementwise(np.multiply, arithmetic.multiply),
     "Neg": layers.negate,
     "PRelu": layers.parametric_relu,
     "Pad": layers.pad,
-    "Range": shapes.numbers_between,
     "ReduceMean": layers.reduce(average=True),
     "ReduceSum": layers.reduce(average=False),
     "Relu": layers.relu,
     "Reshape": shapes.reshape,
     "Shape": shapes.shape,
-    "Size": shapes.size,
     "Slice": shapes.slices,
     "Softmax": layers.softmax("Softmax"),
     "Split": shapes.split,
     "Squeeze": shapes.squeeze,
-    "Sub": layers.arithmetic(np.subtract, layers.subtract),
-    "Sum": layers.arithmetic(np.add, layers.add),
+    "Sub": layers.elementwise(np.subtract, arithmetic.subtract),
+    "Sum": layers.elementwise(np.add, arithmetic.add),
     "Tile": shapes.tile,
     "Transpose": shapes.transpose,
     "Unsqueeze": shapes.unsqueeze,
@@ -81,8 +81,8 @@ OPERATORS: dict[str, Callable[[Call], Value | list[Value]]] = {
 class Layout:
     """How images go into a file.
 
-    `single` is the shape of its input for one image, `batch` how many images one call takes: any number (None),
-    a fixed one, or 0 where the input has no batch dimension.
+    `single` is the shape of its input for one image, `batch` how many images one call takes: any number
+    (None), a fixed one, or 0 where the input has no batch dimension.
     """
 
     image: Shape
@@ -96,13 +96,12 @@ def read_file(path: Path, input_shape: Shape | None = None) -> Classifier:
     with np.errstate(all="ignore"):
         builder, output, layout = read_graph(file, input_shape)
         network = builder.finish(output)
-    return agreed(network, output.peeled, {"onnxruntime": session_engine(file, layout)}, str(path))
+    engines = {"onnxruntime": session_engine(file, layout)}
+    return agreed(network, output.peeled, engines, str(path), precision=HALF if file.half else SINGLE)
 
 
 def session_engine(file: OnnxFile, layout: Layout) -> Engine:
     """onnxruntime on the original file."""
-    from closecall.readers.engines import in_batches, open_session, run_session
-
     try:
         session = open_session(str(file.path.resolve()) if file.external else file.content)
     except Exception as error:
@@ -117,7 +116,8 @@ def read_graph(file: OnnxFile, input_shape: Shape | None) -> tuple[GraphBuilder,
     inputs = [entry for entry in graph.input if entry.name not in file.constants]
     if len(inputs) != 1 or len(graph.output) != 1:
         raise ModelError(
-            f"{file.path} has {len(inputs)} inputs and {len(graph.output)} outputs: expected one image in, scores out."
+            f"{file.path} has {len(inputs)} inputs and {len(graph.output)} outputs: "
+            "expected one image in and one tensor of scores out."
         )
     layout = find_layout(inputs[0], graph.output[0], input_shape)
     builder = GraphBuilder(layout.image)
@@ -157,12 +157,12 @@ def run_node(
     missing = [name for name in node.input if name and name not in values]
     if missing:
         raise ModelError(
-            f"{where}: it reads {missing[0]!r}, which nothing before it gives: the graph has a cycle or a gap."
+            f"{where}: nothing before it gives its input {missing[0]!r}: the graph has a cycle or a gap."
         )
     if node.domain not in ("", "ai.onnx") or node.op_type not in OPERATORS:
         raise UnsupportedLayerError(
-            f"{where}: closecall cannot reason about this operator exactly; it reads affine layers, ReLU and its "
-            "relatives, and max pooling, so replace it or cut the model before it."
+            f"{where}: closecall cannot reason about this operator exactly; it reads affine layers, ReLU and "
+            "its relatives, and max pooling, so replace it or cut the model before it."
         )
     try:
         attributes = {entry.name: read_attribute(entry, file.path.parent) for entry in node.attribute}
@@ -205,8 +205,8 @@ def read_attribute(entry: Any, folder: Path) -> Any:
 def find_layout(entry: Any, output: Any, input_shape: Shape | None) -> Layout:
     """Find out which dimension of the input, if any, counts images.
 
-    The first one does if it is free or 1, or if the output has the same; `input_shape` fills in free sides and
-    may call the same number of pixels by another shape.
+    The first one does if it is free or 1, or if the output has the same; `input_shape` fills in free sides
+    and may call the same number of pixels by another shape.
     """
     kind = entry.type.tensor_type
     if kind.elem_type not in FLOATS:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import Shape, Sliding, check_entries
+from closecall.readers import arithmetic
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.tensor import Array, Tensor, broadcast, normal_axes
 
@@ -71,9 +72,11 @@ class Call:
         return value.moved(move) if isinstance(value, Tensor) else np.asarray(move(value))
 
 
-def arithmetic(
+def elementwise(
     constants: Callable[[Any, Any], Any], mixed: Callable[[GraphBuilder, Value, Value], Tensor]
 ) -> Callable[[Call], Value]:
+    """An operator on any number of inputs, from what it does to two constants and to anything else."""
+
     def operator(call: Call) -> Value:
         result = call.value(0)
         for index in range(1, len(call.inputs)):
@@ -88,52 +91,9 @@ def arithmetic(
     return operator
 
 
-def total(builder: GraphBuilder, terms: Sequence[tuple[Value, float]]) -> Tensor:
-    tensors = [(term, factor) for term, factor in terms if isinstance(term, Tensor)]
-    constants = [np.asarray(term) * factor for term, factor in terms if not isinstance(term, Tensor)]
-    broadcast(*(part.shape for part in constants))
-    return builder.scaled(tensors, sum(constants, np.zeros(())))
-
-
-def add(builder: GraphBuilder, left: Value, right: Value) -> Tensor:
-    return total(builder, [(left, 1.0), (right, 1.0)])
-
-
-def subtract(builder: GraphBuilder, left: Value, right: Value) -> Tensor:
-    return total(builder, [(left, 1.0), (right, -1.0)])
-
-
-def multiply(builder: GraphBuilder, left: Value, right: Value) -> Tensor:
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        raise UnsupportedLayerError(
-            "a product of two branches is not piecewise linear: one must be constant."
-        )
-    if isinstance(left, Tensor):
-        return builder.scaled([(left, np.asarray(right, dtype=np.float64))])
-    return multiply(builder, right, left)
-
-
-def divide(builder: GraphBuilder, left: Value, right: Value) -> Tensor:
-    if isinstance(right, Tensor) or not isinstance(left, Tensor):
-        raise UnsupportedLayerError(
-            "a division by something that depends on the image is not piecewise linear."
-        )
-    return builder.scaled([(left, 1.0 / np.asarray(right, dtype=np.float64))])
-
-
 def divide_constants(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     whole = left.dtype.kind in "iu" and right.dtype.kind in "iu"
-    return np.trunc(left / right).astype(left.dtype) if whole else left / right
-
-
-def larger(builder: GraphBuilder, left: Value, right: Value) -> Tensor:
-    """max(a, b) = b + max(0, a − b)."""
-    return add(builder, right, builder.relu(subtract(builder, left, right)))
-
-
-def smaller(builder: GraphBuilder, left: Value, right: Value) -> Tensor:
-    """min(a, b) = a − max(0, a − b)."""
-    return subtract(builder, left, builder.relu(subtract(builder, left, right)))
+    return np.asarray(np.trunc(left / right).astype(left.dtype) if whole else left / right)
 
 
 def negate(call: Call) -> Value:
@@ -142,8 +102,7 @@ def negate(call: Call) -> Value:
 
 
 def absolute(call: Call) -> Value:
-    tensor = call.tensor(0)
-    return call.builder.scaled([(tensor, -1.0), (call.builder.relu(tensor), 2.0)])
+    return arithmetic.absolute(call.builder, call.tensor(0))
 
 
 def gemm(call: Call) -> Value:

@@ -1,4 +1,4 @@
-"""Open an ONNX file that may come from anyone: sizes, names and places are checked before anything is built."""
+"""Open an ONNX file that may come from anyone: what it claims is checked before anything is built."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from closecall.layers.maps import Shape, check_entries
 
 OLDEST_OPSET = 7
 LARGEST_FILE = 2**31 - 1
+HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,7 @@ class OnnxFile:
     opset: int
     constants: Mapping[str, NDArray[Any]]
     external: bool
+    half: bool
 
 
 def open_file(path: Path) -> OnnxFile:
@@ -65,7 +67,8 @@ def parse(content: bytes, path: Path) -> OnnxFile:
         reason = str(error).strip().splitlines()
         raise ModelError(f"{path} is not a valid ONNX model ({reason[0] if reason else error}).") from error
     constants = {tensor.name: constant(tensor, path.parent) for tensor in model.graph.initializer}
-    return OnnxFile(path, content, model.graph, opset, constants, external)
+    half = any(tensor.data_type in HALVES for tensor in tensors)
+    return OnnxFile(path, content, model.graph, opset, constants, external, half)
 
 
 def _opset(model: Any, path: Path) -> int:

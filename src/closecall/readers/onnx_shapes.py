@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +62,6 @@ def whole(call: Call, index: int) -> list[int]:
 def shape(call: Call) -> Value:
     start, end = call.attributes.get("start", 0), call.attributes.get("end")
     return np.array(call.value(0).shape[start:end], dtype=np.int64)
-
-
-def size(call: Call) -> Value:
-    return np.array(call.value(0).size, dtype=np.int64)
 
 
 def reshape(call: Call) -> Value:
@@ -179,11 +176,11 @@ def split(call: Call) -> list[Value]:
         raise ModelError(f"a side of {value.shape[axis]} cannot be split into {lengths}.")
     ends = np.cumsum(lengths)
     cuts = [(slice(None),) * axis + (slice(end - n, end),) for n, end in zip(lengths, ends, strict=True)]
-    return [call.move(lambda places, cut=cut: places[cut]) for cut in cuts]
+    return [call.move(itemgetter(cut)) for cut in cuts]
 
 
 def equal(call: Call) -> Value:
-    return call.array(0) == call.array(1)
+    return np.asarray(call.array(0) == call.array(1))
 
 
 def where(call: Call) -> Value:
@@ -203,12 +200,3 @@ def _spread(value: Value, sides: tuple[int, ...]) -> Value:
     if isinstance(value, Tensor):
         return value.moved(lambda places: np.broadcast_to(places, sides).ravel())
     return np.broadcast_to(value, sides).ravel().astype(np.float64)
-
-
-def numbers_between(call: Call) -> Value:
-    start, limit, step = (call.array(index).reshape(()) for index in range(3))
-    if not step or not all(np.isfinite(number) for number in (start, limit, step)):
-        raise ModelError("a range needs finite ends and a step that is not 0.")
-    check_entries(math.ceil(abs((limit - start) / step)), "a range")
-    kind = np.asarray(call.value(0)).dtype
-    return np.arange(start, limit, step).astype(kind)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from torch.utils._pytree import tree_flatten, tree_map
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import Shape
 from closecall.readers.aten import JOINS, MOVES, OPERATIONS
+from closecall.readers.classifier import SINGLE
 from closecall.readers.graph import GraphBuilder
-from closecall.readers.tensor import Array, Tensor
+from closecall.readers.tensor import Array, Indices, Tensor
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,18 @@ def read_module(module: nn.Module, input_shape: Shape) -> tuple[GraphBuilder, Te
     return builder, value
 
 
+def precision_of(module: nn.Module) -> float:
+    """The rounding of the module's numbers."""
+    return max(SINGLE, float(torch.finfo(number_type(module)).eps))
+
+
 def number_type(module: nn.Module) -> torch.dtype:
     """The type of number that the module computes with."""
     tensors = [*module.parameters(), *module.buffers()]
     return next((tensor.dtype for tensor in tensors if tensor.dtype.is_floating_point), torch.float32)
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every operation and repeats it on the network that is being built."""
 
     @classmethod
@@ -71,7 +78,7 @@ class Recorder(TorchDispatchMode):
         return False
 
     def __init__(self, module: nn.Module, builder: GraphBuilder) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.builder = builder
         self.names = {id(part): name or type(module).__name__ for name, part in module.named_modules()}
         self.path: list[str] = []
@@ -84,12 +91,15 @@ class Recorder(TorchDispatchMode):
         entering = register_module_forward_pre_hook(
             lambda part, _: self.path.append(self.names.get(id(part), ""))
         )
-        leaving = register_module_forward_hook(lambda *_: self.path.pop() and None)
+        leaving = register_module_forward_hook(self._leave)
         try:
             yield
         finally:
             entering.remove()
             leaving.remove()
+
+    def _leave(self, *_: Any) -> None:
+        self.path.pop()
 
     def follow(self, tensor: torch.Tensor, value: Tensor | Unreadable) -> None:
         self.values[id(tensor)] = (tensor, value)
@@ -132,7 +142,8 @@ class Recorder(TorchDispatchMode):
                 return [self._converted(args[0], kwargs.get("dtype"))]
             if name not in OPERATIONS:
                 raise UnsupportedLayerError(
-                    "closecall reads affine layers, ReLU and its relatives, and max pooling; replace this one or cut it off."
+                    "closecall cannot reason about it exactly; it reads affine layers, ReLU and its "
+                    "relatives, and max pooling, so replace it or cut the model before it."
                 )
             given, named = tree_map(self._operand, (tuple(args), dict(kwargs)))
             first = OPERATIONS[name](self.builder, *given, **named)
@@ -167,7 +178,7 @@ class Recorder(TorchDispatchMode):
         view = name in ("view", "_unsafe_view", "_reshape_alias")
         moved = places.reshape(args[1]) if view else func(places, *args[1:], **kwargs)
         for part in tree_flatten(moved)[0]:
-            yield source.moved(lambda _, part=part: part.numpy().astype(np.int64))
+            yield source.moved(partial(_as_places, part))
 
     def _join(self, func: Any, args: Any, kwargs: Any) -> Tensor:
         """Let torch put numbered entries together, then take those entries."""
@@ -184,6 +195,10 @@ class Recorder(TorchDispatchMode):
         order = func(*tree_map(numbered, tuple(args)), **kwargs).numpy().astype(np.int64)
         flat = [p.moved(np.ravel) if isinstance(p, Tensor) else p.ravel() for p in parts]
         return self.builder.concatenated(flat, 0).moved(lambda places: places[order])
+
+
+def _as_places(numbered: torch.Tensor, _: Indices) -> Indices:
+    return numbered.numpy().astype(np.int64)
 
 
 def numbers(tensor: torch.Tensor) -> Array:

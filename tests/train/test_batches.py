@@ -11,7 +11,7 @@ import torch
 
 from closecall.data import Dataset
 from closecall.errors import InputError
-from closecall.train.batches import Images, as_floats, fingerprint, shift_randomly, shuffle, split
+from closecall.train.batches import Images, as_floats, fingerprint, shift, shuffle, split
 from closecall.train.plan import TrainingPlan
 
 
@@ -28,19 +28,24 @@ def test_split_and_shuffle_keep_every_image_once(stripes: Dataset) -> None:
     learned, held_out = split(stripes, plan)
     assert (len(learned), len(held_out)) == (220, 20)
     assert content(learned, held_out) == content(Images.of(stripes))
-    shuffled = shuffle(learned, plan, 1)
-    assert content(shuffled) == content(learned)
-    assert not torch.equal(shuffled.labels, learned.labels)
-    assert shuffled.pixels.dtype == torch.uint8
+    epoch = shuffle(learned, plan, 1)
+    batches = [epoch.batch(start, 50) for start in range(0, 220, 50)]
+    assert [len(labels) for _, labels in batches] == [50, 50, 50, 50, 20]
+    parts = [Images((floats * 255).round().byte(), labels) for floats, labels in batches]
+    assert content(*parts) == content(learned)
+    assert not torch.equal(torch.cat([labels for _, labels in batches]), learned.labels)
 
 
 def test_the_seed_and_the_epoch_decide(stripes: Dataset) -> None:
     plan = TrainingPlan(seed=4, shift=1)
     learned, _ = split(stripes, plan)
-    first = shuffle(learned, plan, 1)
-    assert torch.equal(first.pixels, shuffle(learned, plan, 1).pixels)
-    assert not torch.equal(first.pixels, shuffle(learned, plan, 2).pixels)
-    assert not torch.equal(first.pixels, shuffle(learned, replace(plan, seed=5), 1).pixels)
+    first, again, later, other = (
+        shuffle(learned, replace(plan, seed=seed), epoch).batch(0, 220)[0]
+        for seed, epoch in ((4, 1), (4, 1), (4, 2), (5, 1))
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, later)
+    assert not torch.equal(first, other)
 
 
 def test_every_byte_becomes_itself_over_255() -> None:
@@ -50,26 +55,26 @@ def test_every_byte_becomes_itself_over_255() -> None:
 
 
 def test_shift_moves_whole_images_and_lets_black_in() -> None:
-    pixels = torch.randint(1, 255, (400, 2, 5, 4), dtype=torch.uint8)
-    shifted = shift_randomly(pixels, 2, torch.Generator().manual_seed(0))
+    pixels = torch.randint(1, 255, (60, 2, 5, 4), dtype=torch.uint8)
+    moves = torch.randint(-2, 3, (2, 60))
     padded = np.pad(pixels.numpy(), ((0, 0), (0, 0), (2, 2), (2, 2)))
-    moves: Counter[tuple[int, int]] = Counter()
-    for before, after in zip(padded, shifted.numpy(), strict=True):
-        found = [
-            (down - 2, right - 2)
-            for down in range(5)
-            for right in range(5)
-            if np.array_equal(before[:, down : down + 5, right : right + 4], after)
-        ]
-        assert len(found) == 1
-        moves.update(found)
-    assert len(moves) == 25
-    assert max(moves.values()) < 40
+    for before, after, (down, right) in zip(
+        padded, shift(pixels, moves).numpy(), moves.t().tolist(), strict=True
+    ):
+        assert np.array_equal(after, before[:, 2 - down : 7 - down, 2 - right : 6 - right])
 
 
-def test_a_shift_out_of_sight() -> None:
-    with pytest.raises(InputError, match="shift of 4 pixels would move 5×4 images out of sight"):
-        shift_randomly(torch.zeros(1, 1, 5, 4, dtype=torch.uint8), 4, torch.Generator())
+def test_shifts_are_drawn_evenly(stripes: Dataset) -> None:
+    moves = shuffle(Images.of(stripes), TrainingPlan(shift=1), 1).moves
+    assert moves is not None
+    counts = Counter(tuple(move) for move in moves.t().tolist())
+    assert len(counts) == 9
+    assert max(counts.values()) < 2 * 240 / 9
+
+
+def test_a_shift_out_of_sight(stripes: Dataset) -> None:
+    with pytest.raises(InputError, match="shift of 6 pixels would move 6×6 images out of sight"):
+        shuffle(Images.of(stripes), TrainingPlan(shift=6), 1)
 
 
 def test_holding_out_everything(stripes: Dataset) -> None:

@@ -42,11 +42,11 @@ def test_like_the_plainest_loop(stripes: Dataset, loss: str, optimizer: str, bat
     make = {"adam": lambda p: torch.optim.Adam(p, lr=1e-3), "sgd": lambda p: torch.optim.SGD(p, lr=0.1)}
     steps = make[optimizer](plain.parameters())
     images, _ = split(stripes, plan)
-    images = shuffle(images, plan, 1)
+    order = shuffle(images, plan, 1).order
     count = batch or len(images)
-    for start in range(0, len(images), count):
-        scores = plain(images.pixels[start : start + count].float() / 255)
-        labels = images.labels[start : start + count]
+    for chosen in order.split(count):
+        scores = plain(images.pixels[chosen].float() / 255)
+        labels = images.labels[chosen]
         if loss == "mse":
             error = ((F.one_hot(labels, 3) - scores) ** 2).sum() / (2 * len(labels))
         else:

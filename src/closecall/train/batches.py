@@ -59,31 +59,47 @@ def split(dataset: Dataset, plan: TrainingPlan) -> tuple[Images, Images]:
     return Images.of(dataset, order[held_out:]), Images.of(dataset, order[:held_out])
 
 
-def shuffle(images: Images, plan: TrainingPlan, epoch: int) -> Images:
-    """Give the images of one epoch (counted from 1) in their order, shifted at random if the plan says so."""
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over the images, in its own order and with its own shifts, gathered batch by batch."""
+
+    images: Images
+    order: Tensor  # (N,) int64
+    moves: Tensor | None  # (2, N) int64: pixels down and to the right
+
+    def batch(self, start: int, count: int) -> tuple[Tensor, Tensor]:
+        """Give some images as floats in [0, 1], and their labels."""
+        chosen = self.order[start : start + count]
+        pixels = self.images.pixels.index_select(0, chosen)
+        if self.moves is not None:
+            pixels = shift(pixels, self.moves[:, start : start + count])
+        return as_floats(pixels), self.images.labels.index_select(0, chosen)
+
+
+def shuffle(images: Images, plan: TrainingPlan, epoch: int) -> Epoch:
+    """Draw the order, and the shifts if the plan has any, of one epoch (counted from 1)."""
+    height, width = images.pixels.shape[2:]
+    if plan.shift >= min(height, width):
+        raise InputError(f"A shift of {plan.shift} pixels would move {height}×{width} images out of sight.")
     generator = _generator(plan.seed, epoch)
     order = torch.randperm(len(images), generator=generator)
-    pixels = images.pixels[order]
+    moves = None
     if plan.shift:
-        pixels = shift_randomly(pixels, plan.shift, generator)
-    return Images(pixels, images.labels[order])
+        moves = torch.randint(-plan.shift, plan.shift + 1, (2, len(images)), generator=generator)
+    return Epoch(images, order, moves)
 
 
-def shift_randomly(pixels: Tensor, most: int, generator: torch.Generator) -> Tensor:
-    """Move each image by up to `most` pixels along each axis; what comes in from outside is black."""
+def shift(pixels: Tensor, moves: Tensor) -> Tensor:
+    """Move each image by its own number of pixels; what comes in from outside is black."""
     height, width = pixels.shape[2:]
-    if most >= min(height, width):
-        raise InputError(f"A shift of {most} pixels would move {height}×{width} images out of sight.")
     shifted = torch.zeros_like(pixels)
-    moves = torch.randint(-most, most + 1, (2, len(pixels)), generator=generator)
-    for down in range(-most, most + 1):
-        for right in range(-most, most + 1):
-            chosen = ((moves[0] == down) & (moves[1] == right)).nonzero().squeeze(1)
-            rows, source_rows = _overlap(down, height)
-            columns, source_columns = _overlap(right, width)
-            moved = torch.zeros_like(pixels[chosen])
-            moved[:, :, rows, columns] = pixels[chosen][:, :, source_rows, source_columns]
-            shifted[chosen] = moved
+    for down, right in torch.unique(moves, dim=1).t().tolist():
+        chosen = ((moves[0] == down) & (moves[1] == right)).nonzero().squeeze(1)
+        rows, source_rows = _overlap(down, height)
+        columns, source_columns = _overlap(right, width)
+        moved = torch.zeros_like(pixels[chosen])
+        moved[:, :, rows, columns] = pixels[chosen][:, :, source_rows, source_columns]
+        shifted[chosen] = moved
     return shifted
 
 

@@ -14,7 +14,7 @@ from torch import nn
 from closecall.data import Dataset
 from closecall.errors import InputError, TrainingError
 from closecall.models.registry import as_classifier
-from closecall.train.batches import Images, fingerprint, shuffle, split
+from closecall.train.batches import Epoch, Images, fingerprint, shuffle, split
 from closecall.train.checkpoint import Weights, broken_checkpoint, load_checkpoint, restore, save_checkpoint
 from closecall.train.interrupt import holding_interrupts
 from closecall.train.plan import LossFunction, TrainingPlan
@@ -162,12 +162,12 @@ def train(
 def _train_epoch(session: _Session, interrupted: list[int], listener: Listener | None) -> None:
     """Take the remaining steps of the current epoch."""
     progress, plan = session.progress, session.plan
-    images = shuffle(session.images, plan, progress.epoch)
+    epoch = shuffle(session.images, plan, progress.epoch)
     session.model.train()
     last_reported = began = time.monotonic()
     spent = progress.seconds
-    for start in range(progress.images_done, len(images), session.batch):
-        _take_step(session, images, start)
+    for start in range(progress.images_done, len(session.images), session.batch):
+        _take_step(session, epoch, start)
         now = time.monotonic()
         progress.seconds = spent + now - began
         if interrupted:
@@ -181,14 +181,14 @@ def _train_epoch(session: _Session, interrupted: list[int], listener: Listener |
             last_reported = now
 
 
-def _take_step(session: _Session, images: Images, start: int) -> None:
+def _take_step(session: _Session, epoch: Epoch, start: int) -> None:
     progress = session.progress
-    pixels, labels = images.batch(start, session.batch)
+    images, labels = epoch.batch(start, session.batch)
     number = start // session.batch
     for group in session.optimizer.param_groups:
         group["lr"] = session.learning_rate(number)
     session.optimizer.zero_grad()
-    loss, scores = session.loss_function(session.model, pixels, labels)
+    loss, scores = session.loss_function(session.model, images, labels)
     value = float(loss.detach())
     if not math.isfinite(value):
         raise TrainingError(

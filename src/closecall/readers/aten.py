@@ -55,6 +55,19 @@ MOVES = {
     "_reshape_alias",
     "_unsafe_view",
 }
+# Operations that take only a tensor's shape.
+CONSTANTS = {
+    "empty_like",
+    "fill",
+    "full_like",
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+    "ones_like",
+    "zero",
+    "zeros_like",
+}
 # Operations that put entries of several tensors together.
 JOINS = {"cat", "stack", "where", "slice_scatter", "select_scatter"}
 

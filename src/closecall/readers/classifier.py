@@ -16,8 +16,9 @@ Images = NDArray[np.float32]
 Engine = Callable[[Images], Images]
 
 SAMPLES = 10
-# Rounding of float32 and of its halves.
-SINGLE, HALF = 2.0**-23, 2.0**-8
+TOLERANCE = 1e-4
+# Rounding of float32 and float16.
+SINGLE, HALF = 2.0**-23, 2.0**-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,8 @@ def agreed(
             )
         difference = float(np.abs(original - scores).max(initial=0.0))
         largest = max(float(np.abs(value).max(initial=0.0)) for value in values)
-        allowed = 1000 * precision * float(np.abs(scores).max(initial=0.0)) + 30 * precision * largest
+        share = max(TOLERANCE, 30 * precision)
+        allowed = share * float(np.abs(scores).max(initial=0.0)) + 30 * precision * largest
     if not difference <= allowed < np.inf:
         raise ModelError(
             f"{source}: the network as read differs by {difference:.3g} from {name} on random images, so "

@@ -17,7 +17,6 @@ from closecall.layers.maps import Shape, check_entries
 
 OLDEST_OPSET = 7
 LARGEST_FILE = 2**31 - 1
-HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ def parse(content: bytes, path: Path) -> OnnxFile:
         reason = str(error).strip().splitlines()
         raise ModelError(f"{path} is not a valid ONNX model ({reason[0] if reason else error}).") from error
     constants = {tensor.name: constant(tensor, path.parent) for tensor in model.graph.initializer}
-    half = any(tensor.data_type in HALVES for tensor in tensors)
+    half = any(tensor.data_type == onnx.TensorProto.FLOAT16 for tensor in tensors)
     return OnnxFile(path, content, model.graph, opset, constants, external, half)
 
 

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import Shape
-from closecall.readers.aten import JOINS, MOVES, OPERATIONS
+from closecall.readers.aten import CONSTANTS, JOINS, MOVES, OPERATIONS
 from closecall.readers.classifier import SINGLE
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.tensor import Array, Indices, Tensor
@@ -44,8 +44,13 @@ def read_module(module: nn.Module, input_shape: Shape) -> tuple[GraphBuilder, Te
     image = torch.zeros((1, *input_shape), dtype=number_type(module))
     recorder = Recorder(module, builder)
     recorder.follow(image, builder.input())
-    with torch.no_grad(), recorder.places_known(), recorder:
-        output = torch.func.functionalize(module, remove="mutations")(image)
+    try:
+        with torch.no_grad(), recorder.places_known(), recorder:
+            output = torch.func.functionalize(module, remove="mutations")(image)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(f"the module fails on an image of shape {input_shape}: {error}") from error
     if not isinstance(output, torch.Tensor):
         raise ModelError(
             f"the module must return one tensor of class scores, but returns {type(output).__name__}."
@@ -115,6 +120,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **kwargs)
         values = [self.value_of(item) for item in tree_flatten((args, kwargs))[0]]
         name = func.overloadpacket.__name__
+        if name in CONSTANTS and not any(isinstance(value, (Tensor, Unreadable)) for value in values[1:]):
+            return result
         if name == "copy_" or not any(isinstance(value, (Tensor, Unreadable)) for value in values):
             return result
         outputs = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]

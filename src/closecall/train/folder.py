@@ -45,7 +45,8 @@ def train_into(
     fitting = {"input_shape": train_set.input_shape, "classes": train_set.classes}
     model = build(kind, {**fitting, **config}, seed=plan.seed)
     prepare_folder(folder, resume=resume, overwrite=overwrite)
-    with showing_progress(console, plan.epochs, len(train_set)) as listener:
+    learned = len(train_set) - plan.held_out(len(train_set))
+    with showing_progress(console, plan.epochs, learned) as listener:
         checkpoint = folder / CHECKPOINT
         run = train(model, train_set, plan, checkpoint=checkpoint, resume=resume, listener=listener)
     _, accuracy = evaluate(model, test_set)

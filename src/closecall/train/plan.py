@@ -70,6 +70,15 @@ class TrainingPlan:
         """The learning rate at the start."""
         return OPTIMIZERS[self.optimizer][1] if self.learning_rate is None else self.learning_rate
 
+    def held_out(self, images: int) -> int:
+        """Give how many of so many images are held out to choose the best epoch."""
+        count = max(1, images // 12) if self.validation is None else self.validation
+        if count >= images:
+            raise InputError(
+                f"Cannot hold out {count} of {images} images for validation: choose a smaller number."
+            )
+        return count
+
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Give the learning rate of one of all the steps of a training."""
         return self.base_learning_rate * SCHEDULES[self.schedule](step / steps)

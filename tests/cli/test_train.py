@@ -81,8 +81,8 @@ def test_stopped_and_resumed_gives_the_same_weights(
 def test_every_option_reaches_the_model_and_the_plan(tmp_path: Path) -> None:
     arguments = (
         "--model cnn --blocks 2x3p1/2,2x2s2/2s1 --hidden 5,4 --convolution paper --no-bias --no-strict "
-        "--outputs relu --dataset digits --epochs 2 --batch full --optimizer sgd --loss mse --learning-rate 0.02 "
-        "--schedule cosine --weight-decay 0.001 --shift 1 --validation 77 --seed 9 --threads 1"
+        "--outputs relu --dataset digits --epochs 2 --batch full --optimizer sgd --loss mse "
+        "--learning-rate 0.02 --schedule cosine --weight-decay 0.001 --shift 1 --validation 77 --seed 9 --threads 1"
     )
     done = CliRunner().invoke(app, ["train", *arguments.split(), "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

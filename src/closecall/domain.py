@@ -37,8 +37,12 @@ class Domain:
     def maximum(self, rows: Vector) -> Vector:
         """An upper bound, exact but for outward rounding, on rows·v over the domain."""
         largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        value = rows @ self.centre + self.norm.support(rows, self.down, self.up, self.radius)
+        value = rows @ self.centre + (rows * self.furthest(rows)).sum(axis=1)
         return np.asarray(value + OUTWARD * (np.abs(rows) @ largest))
+
+    def furthest(self, rows: Vector) -> Vector:
+        """The shifts from the centre that maximise rows·v over the domain."""
+        return self.norm.furthest(rows, self.down, self.up, self.radius)
 
     def box(self) -> tuple[Vector, Vector]:
         """The smallest box around the domain."""

@@ -1,7 +1,7 @@
 """The four ways to measure how far an image has moved, each with all its readings.
 
-For a centre c and rooms down, up ≥ 0 (how far each pixel may go), the support of a row a over
-box ∩ ball(r) is max { a·d : −down ≤ d ≤ up, ‖d‖ ≤ r }, computed exactly for each norm.
+For rooms down, up ≥ 0 (how far each pixel may go) and a row a, the furthest shift over box ∩ ball(r) is
+argmax { a·d : −down ≤ d ≤ up, ‖d‖ ≤ r }, computed exactly for each norm.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Norm(Protocol):
     def distance(self, shifts: Vector) -> Vector:
         """The length of each row of shifts."""
 
-    def support(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
-        """max a·d over the box and the ball, for each row a."""
+    def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+        """The shift d in the box and the ball with the largest a·d, for each row a."""
 
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         """Add the columns of the shifts and the rows that tie them to the distance."""
@@ -57,16 +57,15 @@ class L1:
     def distance(self, shifts: Vector) -> Vector:
         return np.asarray(np.abs(shifts).sum(axis=-1))
 
-    def support(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+    def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
         """A fractional knapsack: spend the radius on the pixels of largest |a| first."""
-        gains = np.abs(rows)
         rooms = np.where(rows > 0, up, down)
-        if not np.isfinite(radius):
-            return np.asarray((gains * rooms).sum(axis=1))
-        order = np.argsort(-gains, axis=1)
-        rooms = np.take_along_axis(rooms, order, axis=1)
-        left = radius - (np.cumsum(rooms, axis=1) - rooms)
-        return np.asarray((np.take_along_axis(gains, order, axis=1) * np.clip(left, 0.0, rooms)).sum(axis=1))
+        if np.isfinite(radius):
+            order = np.argsort(-np.abs(rows), axis=1)
+            sorted_rooms = np.take_along_axis(rooms, order, axis=1)
+            left = radius - (np.cumsum(sorted_rooms, axis=1) - sorted_rooms)
+            np.put_along_axis(rooms, order, np.clip(left, 0.0, sorted_rooms), axis=1)
+        return np.asarray(np.sign(rows) * rooms)
 
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         pixels = len(up)
@@ -86,29 +85,28 @@ class L2:
     def distance(self, shifts: Vector) -> Vector:
         return np.asarray(np.sqrt((shifts**2).sum(axis=-1)))
 
-    def support(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+    def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
         """d = min(room, t·|a|) with the t that uses up the radius, found among sorted break points."""
         gains = np.abs(rows)
-        rooms = np.where(rows > 0, up, down)
-        full = (gains * rooms).sum(axis=1)
-        if not np.isfinite(radius):
-            return np.asarray(full)
-        free = (rooms**2).sum(axis=1) <= radius**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            stops = np.where(gains > 0, rooms / gains, np.inf)  # t at which each pixel reaches its room
-        order = np.argsort(stops, axis=1)
-        stops, gains, rooms = (np.take_along_axis(array, order, axis=1) for array in (stops, gains, rooms))
-        rooms = np.where(np.isfinite(stops), rooms, 0.0)
-        spent = np.cumsum(rooms**2, axis=1) - rooms**2  # by pixels that stopped before this one
-        growing = np.cumsum((gains**2)[:, ::-1], axis=1)[:, ::-1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.sqrt(np.maximum(radius**2 - spent, 0.0) / growing)
-        t = np.where(growing > 0, t, np.inf)
-        first = np.argmax(t <= stops, axis=1)
-        step = t[np.arange(len(rows)), first][:, None]
-        with np.errstate(invalid="ignore"):
-            reach = np.where(gains > 0, np.minimum(rooms, step * gains), 0.0)
-        return np.asarray(np.where(free, full, (gains * reach).sum(axis=1)))
+        rooms = np.where(rows != 0, np.where(rows > 0, up, down), 0.0)
+        if np.isfinite(radius):
+            stops = np.divide(
+                rooms, gains, out=np.full_like(rooms, np.inf), where=gains > 0
+            )  # t at each room's end
+            order = np.argsort(stops, axis=1)
+            sorted_stops, sorted_gains, sorted_rooms = (
+                np.take_along_axis(array, order, axis=1) for array in (stops, gains, rooms)
+            )
+            spent = np.cumsum(sorted_rooms**2, axis=1) - sorted_rooms**2  # by the pixels that stopped before
+            growing = np.cumsum((sorted_gains**2)[:, ::-1], axis=1)[:, ::-1]
+            left = np.maximum(radius**2 - spent, 0.0)
+            t = np.sqrt(np.divide(left, growing, out=np.full_like(left, np.inf), where=growing > 0))
+            step = t[np.arange(len(rows)), np.argmax(t <= sorted_stops, axis=1)]
+            step[(rooms**2).sum(axis=1) <= radius**2] = np.inf
+            rooms = np.minimum(
+                rooms, np.multiply(step[:, None], gains, out=np.zeros_like(gains), where=gains > 0)
+            )
+        return np.asarray(np.sign(rows) * rooms)
 
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         shifts = builder.add_columns("shift", -down, up)
@@ -123,9 +121,8 @@ class Linf:
     def distance(self, shifts: Vector) -> Vector:
         return np.asarray(np.abs(shifts).max(axis=-1))
 
-    def support(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
-        up, down = np.minimum(up, radius), np.minimum(down, radius)
-        return np.asarray(np.maximum(rows, 0.0) @ up - np.minimum(rows, 0.0) @ down)
+    def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+        return np.asarray(np.sign(rows) * np.minimum(np.where(rows > 0, up, down), radius))
 
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         shifts = builder.add_columns("shift", -down, up)
@@ -144,12 +141,12 @@ class L0:
     def distance(self, shifts: Vector) -> Vector:
         return np.asarray((np.abs(shifts) > CHANGED).sum(axis=-1), dtype=np.float64)
 
-    def support(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
-        worths = np.abs(rows) * np.where(rows > 0, up, down)
-        count = rows.shape[1] if not np.isfinite(radius) else min(int(radius + CHANGED), rows.shape[1])
-        if count == 0:
-            return np.zeros(len(rows))
-        return np.asarray(-np.partition(-worths, count - 1, axis=1)[:, :count].sum(axis=1))
+    def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+        rooms = np.where(rows > 0, up, down)
+        count = int(min(radius + CHANGED, rows.shape[1]))
+        order = np.argsort(-np.abs(rows) * rooms, axis=1)
+        np.put_along_axis(rooms, order[:, count:], 0.0, axis=1)
+        return np.asarray(np.sign(rows) * rooms)
 
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         shifts = builder.add_columns("shift", -down, up)

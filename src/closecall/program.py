@@ -130,8 +130,9 @@ class ProgramBuilder:
             lower=np.concatenate([lower for _, lower, _, _ in self._columns] or empty),
             upper=np.concatenate([upper for _, _, upper, _ in self._columns] or empty),
             integer=np.concatenate(
-                [np.full(len(lower), whole) for _, lower, _, whole in self._columns] or [[]]
-            ).astype(bool),
+                [np.full(len(lower), whole) for _, lower, _, whole in self._columns] or empty
+            )
+            > 0,
             quadratic=quadratic,
             column_names=tuple(
                 f"{name}_{block}_{place}"

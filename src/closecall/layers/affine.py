@@ -45,6 +45,9 @@ class Affine:
             total += value @ weight.T
         return total
 
+    def gradient(self, slopes: Vector, *inputs: Vector) -> list[Vector]:
+        return [slopes @ weight for weight in self.weights]
+
     def interval(self, lower: list[Vector], upper: list[Vector]) -> tuple[Vector, Vector]:
         centre = self.bias.copy()
         spread = np.zeros(self.size)

@@ -28,6 +28,9 @@ class Layer(Protocol):
     def forward(self, *inputs: Vector) -> Vector:
         """Map rows of inputs (batch, n) to rows of outputs (batch, size)."""
 
+    def gradient(self, slopes: Vector, *inputs: Vector) -> list[Vector]:
+        """Carry slopes (batch, size) of some function of the outputs back to each of the inputs."""
+
     def interval(self, lower: list[Vector], upper: list[Vector]) -> tuple[Vector, Vector]:
         """Bound the outputs when every input lies anywhere between its bounds."""
 

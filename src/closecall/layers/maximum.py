@@ -23,7 +23,18 @@ class Maximum:
         return len(self.windows)
 
     def forward(self, *inputs: Vector) -> Vector:
-        return np.max(self._entries(inputs[0], -np.inf), axis=-1)
+        return np.asarray(self._entries(inputs[0], -np.inf).max(axis=-1))
+
+    def gradient(self, slopes: Vector, *inputs: Vector) -> list[Vector]:
+        winners = self.winners(inputs[0])
+        carried = np.zeros_like(inputs[0])
+        np.add.at(carried, (np.arange(len(winners))[:, None], winners), slopes)
+        return [carried]
+
+    def winners(self, inputs: Vector) -> NDArray[np.int64]:
+        """Which input is the maximum of each window."""
+        slots = self._entries(inputs, -np.inf).argmax(axis=-1)
+        return np.asarray(self.windows[np.arange(self.size), slots])
 
     def interval(self, lower: list[Vector], upper: list[Vector]) -> tuple[Vector, Vector]:
         return self._entries(lower[0], -np.inf).max(axis=-1), self._entries(upper[0], -np.inf).max(axis=-1)
@@ -64,7 +75,7 @@ class Maximum:
         lows, highs = self._entries(low, -np.inf), self._entries(high, -np.inf)
         keep = highs > lows.max(axis=1, keepdims=True)
         keep[np.arange(self.size), lows.argmax(axis=1)] = True
-        return keep
+        return np.asarray(keep)
 
     def encode_tight(
         self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]

@@ -19,6 +19,9 @@ class Relu:
     def forward(self, *inputs: Vector) -> Vector:
         return np.maximum(inputs[0], 0.0)
 
+    def gradient(self, slopes: Vector, *inputs: Vector) -> list[Vector]:
+        return [slopes * (inputs[0] > 0)]
+
     def interval(self, lower: list[Vector], upper: list[Vector]) -> tuple[Vector, Vector]:
         return np.maximum(lower[0], 0.0), np.maximum(upper[0], 0.0)
 

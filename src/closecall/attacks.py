@@ -1,0 +1,143 @@
+"""Witnesses by gradient: images that reach the goal, near the original, with no proof that none is nearer.
+
+Frank-Wolfe steps stay inside box ∩ ball for every norm: each step goes towards the point of the domain that
+is furthest along the gradient. A success is pulled back towards the original, and the ball shrinks below it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.domain import Domain
+from closecall.network import Network
+from closecall.query import Goal
+
+Vector = NDArray[np.float64]
+
+STEPS = 24
+MISSES_ALLOWED = 3
+SHRINK = 0.93
+
+
+def find_witness(
+    network: Network, domain: Domain, goal: Goal, *, seed: int = 0, until: float = np.inf
+) -> Vector | None:
+    """The nearest image found in the domain that reaches the goal, or None; `until` is a perf_counter."""
+    generator = np.random.default_rng(seed)
+    best: Vector | None = None
+    radius = first_radius(network, domain, goal)
+    misses = 0
+    while misses < MISSES_ALLOWED and time.perf_counter() < until:
+        found = climb(network, domain.within(radius), goal, generator)
+        if found is not None:
+            best, misses = pull_back(network, domain, goal, found), 0
+            radius = domain.distance(best) * SHRINK
+            if domain.norm.name == "l0":
+                radius = domain.distance(best) - 1
+        elif best is not None or radius >= min(domain.radius, widest(domain)):
+            misses += 1
+        else:
+            radius = min(2.0 * radius, widest(domain))
+        if radius <= 0:
+            break
+    return best
+
+
+def widest(domain: Domain) -> float:
+    """The distance to the farthest corner of the box."""
+    return float(domain.norm.distance(np.maximum(domain.centre - domain.lower, domain.upper - domain.centre)))
+
+
+def first_radius(network: Network, domain: Domain, goal: Goal) -> float:
+    """A guess: where the linear model at the centre reaches the nearest case, and a quarter more."""
+    centre = np.repeat(domain.centre[None], len(goal.cases), axis=0)
+    slack, slopes = slack_and_gradient(network, goal, centre)
+    steps = domain.within(np.inf).furthest(slopes)
+    gain = (slopes * steps).sum(axis=1)
+    share = np.where(gain > 0, -slack / np.where(gain > 0, gain, 1.0), 1.0)
+    smallest = float(np.min(np.clip(share, 0.01, 1.0)))
+    if domain.norm.name == "l0":
+        return max(1.0, smallest * widest(domain))
+    return min(domain.radius, 1.25 * smallest * widest(domain))
+
+
+def climb(network: Network, domain: Domain, goal: Goal, generator: np.random.Generator) -> Vector | None:
+    """Frank-Wolfe from the centre and from a random point, once for each case; the nearest success."""
+    cases = len(goal.cases)
+    random_rows = generator.normal(size=(cases, len(domain.centre)))
+    points = np.vstack(
+        [np.repeat(domain.centre[None], cases, axis=0), domain.centre + domain.furthest(random_rows)]
+    )
+    best: Vector | None = None
+    for step in range(STEPS):
+        slack, slopes = slack_and_gradient(network, goal, points)
+        reached = points[slack >= 0]
+        if len(reached):
+            distances = domain.norm.distance(reached - domain.centre)
+            best = reached[distances.argmin()]
+            break
+        target = domain.centre + domain.furthest(slopes)
+        points = points + (2.0 / (step + 3.0)) * (target - points) if domain.norm.name != "l0" else target
+    return best
+
+
+def slack_and_gradient(network: Network, goal: Goal, points: Vector) -> tuple[Vector, Vector]:
+    """Each point's slack in its own case (points go round the cases in turn) and the slope of that slack."""
+    values = network.values(points)
+    rows = np.zeros_like(values[-1])
+    slack = np.zeros(len(points))
+    for index, case in enumerate(goal.cases):
+        mine = slice(index, None, len(goal.cases))
+        excess = values[-1][mine] @ case.matrix.T - case.threshold
+        slack[mine] = excess.min(axis=1)
+        rows[mine] = case.matrix[excess.argmin(axis=1)]
+    return slack, input_gradient(network, values, rows)
+
+
+def input_gradient(network: Network, values: list[Vector], rows: Vector) -> Vector:
+    """The slope of rows·scores with respect to the images."""
+    pending = {len(network.nodes): rows}
+    for node_id in range(len(network.nodes), 0, -1):
+        slopes = pending.pop(node_id, None)
+        if slopes is None:
+            continue
+        node = network.nodes[node_id - 1]
+        parts = node.layer.gradient(slopes, *(values[source] for source in node.inputs))
+        for source, part in zip(node.inputs, parts, strict=True):
+            pending[source] = pending[source] + part if source in pending else part
+    return pending.get(0, np.zeros_like(values[0]))
+
+
+def pull_back(network: Network, domain: Domain, goal: Goal, point: Vector) -> Vector:
+    """Move a witness towards the original for as long as it reaches the goal."""
+    shift = point - domain.centre
+    if domain.norm.name == "l0":
+        order = np.argsort(-np.abs(shift))[: int((shift != 0).sum())]
+        trials = np.repeat(domain.centre[None], len(order), axis=0)
+        for count in range(len(order)):
+            trials[count, order[: count + 1]] = point[order[: count + 1]]
+        reached = np.flatnonzero(goal.slack(network.forward(trials)) >= 0)
+        return trials[reached[0]] if len(reached) else point
+    near, far = 0.0, 1.0
+    for _ in range(3):
+        shares = np.linspace(near, far, 17)[1:]
+        reached = np.flatnonzero(goal.slack(network.forward(domain.centre + shares[:, None] * shift)) >= 0)
+        if not len(reached):
+            break
+        far, near = float(shares[reached[0]]), float(shares[reached[0]] - (shares[1] - shares[0]))
+    return np.asarray(domain.clip(domain.centre + far * shift))
+
+
+def climb_freely(network: Network, domain: Domain, goal: Goal, steps: int = 200) -> Vector:
+    """The point of largest slack on a Frank-Wolfe path from the centre."""
+    point = domain.centre[None]
+    best, most = point[0], -np.inf
+    for step in range(steps):
+        slack, slopes = slack_and_gradient(network, goal, point)
+        if slack[0] > most:
+            best, most = point[0], float(slack[0])
+        point = point + (2.0 / (step + 2.0)) * (domain.centre + domain.furthest(slopes) - point)
+    return np.asarray(best)

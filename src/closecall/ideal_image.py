@@ -1,0 +1,176 @@
+"""ideal(): the image that a network finds the best example of a class, and a bound on how good one can be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall._version import __version__
+from closecall.attacks import climb_freely
+from closecall.bounds import linear_bounds
+from closecall.domain import Domain
+from closecall.encode import Costs, NetworkRows, add_costs, encode_network
+from closecall.errors import QueryError
+from closecall.milp import Limits, OnProgress
+from closecall.network import Network
+from closecall.norms import norm_named
+from closecall.query import DEFAULT_MARGIN, Case, Goal
+from closecall.readers import Classifier, read
+from closecall.search import DEFAULT_GAP, How
+from closecall.solvers import solve
+from closecall.stages import Clock
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ideal:
+    """The best image found for a class: its lead y_t − max y_j, and the proven most that any image can reach.
+
+    `outcome` is `ideal` when the gap is closed, else `unresolved`; with the paper's costs it is `optimal for
+    costs`, and the lead is not what was maximised.
+    """
+
+    outcome: str
+    target: int
+    lead: float
+    lead_bound: float | None
+    predicted: int
+    replayed: bool
+    seconds: float
+    nodes: int
+    solver: str
+    network_sha256: str
+    image: NDArray[np.float32] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    version: str = __version__
+
+    def summary(self) -> str:
+        """The answer in one sentence."""
+        if self.lead_bound is None:
+            return f"Optimal for the given costs: an image of class {self.target}, lead {self.lead:.6g}."
+        if self.outcome == "ideal":
+            return f"Ideal image of class {self.target}: lead {self.lead:.6g}, proven that none has more."
+        return (
+            f"Best image found of class {self.target}: lead {self.lead:.6g}, proven that none has more than "
+            f"{self.lead_bound:.6g}."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the image, ready for JSON."""
+        return {key: value for key, value in vars(self).items() if key != "image"}
+
+
+def ideal(
+    model: object,
+    target: int,
+    *,
+    pixel_range: tuple[float, float] = (0.0, 1.0),
+    unit_cost: float = 0.0,
+    inactive_penalty: float = 0.0,
+    class_cost: float = 0.0,
+    input_shape: tuple[int, ...] | None = None,
+    solver: str = "highs",
+    time_limit: float = 60.0,
+    threads: int = 1,
+    gap: float = DEFAULT_GAP,
+    on_progress: OnProgress | None = None,
+) -> Ideal:
+    """Maximise y_t − max y_j over the box; or, given costs, minimise the paper's objective with t on top."""
+    how = How("milp", solver, time_limit, threads, gap, on_progress)
+    clock = Clock(time_limit)
+    classifier = model if isinstance(model, Classifier) else read(model, input_shape)
+    network = classifier.network
+    if not 0 <= target < network.classes:
+        raise QueryError(f"the target must be from 0 to {network.classes - 1}, got {target}.")
+    low, high = pixel_range
+    if not low < high:
+        raise QueryError(
+            f"the pixel range must rise, got {low:g} to {high:g}: give the smaller number first."
+        )
+    middle = np.full(network.input_size, (low + high) / 2)
+    domain = Domain(middle, np.full_like(middle, low), np.full_like(middle, high), norm_named("linf"))
+    costs = Costs(unit_cost, inactive_penalty, class_cost)
+    return best_example(classifier, domain, target, how, clock, costs)
+
+
+def best_example(
+    classifier: Classifier, domain: Domain, target: int, how: How, clock: Clock, costs: Costs
+) -> Ideal:
+    network = classifier.network
+    goal = Goal((leads_over_all(target, network.classes),))
+    best = climb_freely(network, domain, goal)
+    rows = encode_network(network, domain, linear_bounds(network, domain), "paper" if costs.any else "tight")
+    objective = ideal_objective(rows, goal, costs)
+    solution = solve(
+        rows.builder.build(objective),
+        how.solver,
+        Limits(clock.left, how.threads, how.gap / 2),
+        on_progress=None if costs.any else lead_progress(how.on_progress, network, goal, best),
+    )
+    if solution.values is not None:
+        found = domain.clip(rows.pixels.at(solution.values))
+        if costs.any or lead_of(network, goal, found) > lead_of(network, goal, best):
+            best = found
+    image = best.astype(np.float32).reshape(network.input_shape)
+    lead = lead_of(network, goal, image.astype(np.float64).ravel())
+    bound = max(lead, -solution.bound) if not costs.any else None
+    closed = solution.status == "optimal" if bound is None else bound - lead <= how.gap * max(1.0, abs(lead))
+    predicted = classifier.predict(image)
+    return Ideal(
+        outcome=("optimal for costs" if costs.any else "ideal") if closed else "unresolved",
+        target=target,
+        lead=lead,
+        lead_bound=None if bound is None or math.isinf(bound) else bound,
+        predicted=predicted,
+        replayed=predicted == target,
+        seconds=clock.seconds,
+        nodes=solution.nodes,
+        solver=how.solver,
+        network_sha256=network.fingerprint,
+        image=image,
+        notes=classifier.notes,
+    )
+
+
+def leads_over_all(target: int, classes: int) -> Case:
+    rivals = [j for j in range(classes) if j != target]
+    rows = np.zeros((len(rivals), classes))
+    rows[:, target] = 1.0
+    rows[np.arange(len(rivals)), rivals] = -1.0
+    return Case(rows, np.zeros(len(rivals)))
+
+
+def ideal_objective(rows: NetworkRows, goal: Goal, costs: Costs) -> Vector:
+    """Minimise −lead with y_t − y_j ≥ lead for all j; or the paper's costs with y_t ahead by the margin."""
+    leads = rows.scores.mapped(goal.cases[0].matrix)
+    if costs.any:
+        rows.builder.add_rows(leads, DEFAULT_MARGIN, np.inf)
+        objective = np.zeros(rows.builder.width)
+        add_costs(rows, objective, costs, goal)
+        return objective
+    lead = rows.builder.add_columns("lead", np.array([-np.inf]), np.array([np.inf]))
+    rows.builder.add_rows(leads - lead.taken(np.zeros(len(leads), dtype=np.int64)), 0.0, np.inf)
+    objective = np.zeros(rows.builder.width)
+    objective[-1] = -1.0
+    return objective
+
+
+def lead_of(network: Network, goal: Goal, point: Vector) -> float:
+    return float(goal.slack(network.forward(point[None]))[0])
+
+
+def lead_progress(report: OnProgress | None, network: Network, goal: Goal, best: Vector) -> OnProgress | None:
+    """Turn the solver's −lead into the interval of the lead."""
+    if report is None:
+        return None
+    known = lead_of(network, goal, best)
+
+    def forward(lower: float, upper: float, nodes: int, seconds: float) -> None:
+        report(max(known, -upper), -lower, nodes, seconds)
+
+    return forward

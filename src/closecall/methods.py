@@ -1,0 +1,140 @@
+"""The ways to answer a query: each takes a Problem and gives a Finding, proven but not yet replayed.
+
+`milp-basic`  the paper's model with interval bounds over the box, nothing clever: the yardstick
+`milp`        the same question after an attack, shrinking and linear bounds, in the tight form
+`auto`        our own branch and bound, chosen by the size and kind of the network
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.attacks import find_witness
+from closecall.bounds import Bounds, interval_bounds, linear_bounds
+from closecall.domain import Domain
+from closecall.encode import Costs, Encoding, encode
+from closecall.milp import Limits, OnProgress, Solution
+from closecall.network import Network
+from closecall.query import Goal
+from closecall.solvers import solve
+from closecall.stages import Clock
+
+Vector = NDArray[np.float64]
+FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth a replay
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All that a method needs; `nearest` is False when any witness in the domain will do."""
+
+    network: Network
+    domain: Domain
+    goal: Goal
+    clock: Clock
+    nearest: bool = True
+    gap: float = 1e-4
+    solver: str = "highs"
+    threads: int = 1
+    costs: Costs | None = None
+    on_progress: OnProgress | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(seconds=self.clock.left, threads=self.threads, relative_gap=self.gap / 2)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A witness (if any) and the proven distance below which there is none; infinity: none in the domain."""
+
+    witness: Vector | None
+    lower: float
+    nodes: int = 0
+    interrupted: bool = False
+
+
+def solve_basic(problem: Problem) -> Finding:
+    """The paper's form, interval bounds over the domain as it is, the solver's defaults."""
+    clock = problem.clock
+    with clock.stage("bounds"):
+        bounds = interval_bounds(problem.network, problem.domain)
+    return solve_encoded(problem, problem.domain, problem.network, bounds, "paper")
+
+
+def solve_shrunk(problem: Problem) -> Finding:
+    """An attack first, then linear bounds within its distance, the tight form and a solver."""
+    clock, domain = problem.clock, problem.domain
+    if problem.costs is not None:
+        with clock.stage("bounds"):
+            bounds = linear_bounds(problem.network, domain)
+        return solve_encoded(problem, domain, problem.network, bounds, "paper")
+    with clock.stage("attack"):
+        witness = find_witness(problem.network, domain, problem.goal, until=clock.began + 0.3 * clock.limit)
+    if witness is not None and not problem.nearest:
+        return Finding(witness, 0.0)
+    if witness is not None:
+        domain = domain.within(domain.distance(witness))
+    network = problem.network.simplified()
+    with clock.stage("bounds"):
+        bounds = linear_bounds(network, domain)
+    found = solve_encoded(problem, domain, network, bounds, "tight")
+    if found.witness is None and witness is not None:
+        # The witness itself lies on the rim of this domain: none inside means none nearer.
+        return Finding(witness, min(found.lower, domain.radius), found.nodes, found.interrupted)
+    return found
+
+
+def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bounds, form: str) -> Finding:
+    clock = problem.clock
+    with clock.stage("encode"):
+        encoding = encode(
+            network, domain, problem.goal, bounds, "paper" if form == "paper" else "tight", problem.costs
+        )
+    with clock.stage("search"):
+        solution = solve(
+            encoding.milp,
+            problem.solver,
+            problem.limits,
+            on_progress=distance_progress(encoding, domain, problem),
+        )
+    return read_solution(problem, encoding, solution)
+
+
+def distance_progress(encoding: Encoding, domain: Domain, problem: Problem) -> OnProgress | None:
+    """Turn a solver's objective into a distance, and its time into the time of the whole search."""
+    report = problem.on_progress
+    if report is None or problem.costs is not None:
+        return report
+
+    elapsed = problem.clock.seconds
+
+    def forward(lower: float, upper: float, nodes: int, seconds: float) -> None:
+        low, high = encoding.distance(max(lower, 0.0)), encoding.distance(upper)
+        report(low, min(high, domain.radius), nodes, elapsed + seconds)
+
+    return forward
+
+
+def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> Finding:
+    interrupted = solution.status == "interrupted"
+    if solution.status == "infeasible":
+        return Finding(None, np.inf, solution.nodes)
+    witness = None
+    if solution.values is not None:
+        pixels = problem.domain.clip(encoding.pixels.at(solution.values))
+        if problem.goal.slack(problem.network.forward(pixels[None]))[0] >= -FEASIBLE:
+            witness = pixels
+    # With the paper's costs the solver's bound is on another objective than the distance.
+    bound = 0.0 if problem.costs is not None else encoding.distance(max(solution.bound, 0.0))
+    return Finding(witness, bound, solution.nodes, interrupted)
+
+
+METHODS: dict[str, Callable[[Problem], Finding]] = {
+    "auto": solve_shrunk,
+    "milp": solve_shrunk,
+    "milp-basic": solve_basic,
+}

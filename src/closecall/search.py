@@ -1,0 +1,258 @@
+"""nearest(), certify(), ideal(): from a model and an image to a verdict, top to bottom."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from closecall.encode import Costs
+from closecall.errors import QueryError
+from closecall.methods import METHODS, Finding, Problem
+from closecall.milp import OnProgress
+from closecall.query import DEFAULT_MARGIN, Outputs, Query, paper_target
+from closecall.readers import Classifier, read
+from closecall.solvers import SOLVERS
+from closecall.solvers.highs import TOLERANCES
+from closecall.stages import Clock
+from closecall.verdict import Outcome, Replay, Verdict, Wanted, replay
+
+Target = int | str  # a class, "any" or "paper"
+
+DEFAULT_GAP = 1e-4
+
+
+@dataclass(frozen=True)
+class How:
+    """How to search: nothing here changes what the answer means."""
+
+    method: str = "auto"
+    solver: str = "highs"
+    time_limit: float = 60.0
+    threads: int = 1
+    gap: float = DEFAULT_GAP
+    on_progress: OnProgress | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise QueryError(f"unknown method {self.method!r}: choose one of {', '.join(METHODS)}.")
+        if self.solver not in SOLVERS:
+            raise QueryError(f"unknown solver {self.solver!r}: choose one of {', '.join(SOLVERS)}.")
+        if not (math.isfinite(self.time_limit) and self.time_limit > 0):
+            raise QueryError(f"the time limit must be a positive number of seconds, got {self.time_limit:g}.")
+        if self.threads < 1:
+            raise QueryError(f"threads must be at least 1, got {self.threads}.")
+        if not 0 <= self.gap < 1:
+            raise QueryError(f"the gap must be at least 0 and below 1, got {self.gap:g}.")
+
+
+def nearest(
+    model: object,
+    image: ArrayLike,
+    label: int | None = None,
+    *,
+    target: Target = "any",
+    norm: str = "l1",
+    cap: float | None = None,
+    margin: float = DEFAULT_MARGIN,
+    ratio: float | None = None,
+    radius: float | None = None,
+    outputs: Outputs = "logits",
+    pixel_range: tuple[float, float] = (0.0, 1.0),
+    costs: Costs | None = None,
+    solver: str = "highs",
+    method: str = "auto",
+    time_limit: float = 60.0,
+    threads: int = 1,
+    gap: float = DEFAULT_GAP,
+    on_progress: OnProgress | None = None,
+) -> Verdict:
+    """Find the nearest image that the model classifies otherwise, and prove that none is nearer.
+
+    `model` is an nn.Module in eval mode, a path to `.onnx`, a folder that `closecall train` wrote, or
+    `zoo:NAME`. `label` defaults to what the model says. `gap` is the relative gap at which the search stops.
+    """
+    how = How(method, solver, time_limit, threads, gap, on_progress)
+    clock = Clock(time_limit)
+    classifier, query = pose(
+        clock, model, image, label, target=target, norm=norm, cap=cap, margin=margin, ratio=ratio,
+        radius=radius, outputs=outputs, pixel_range=pixel_range,
+    )  # fmt: skip
+    return answer(classifier, query, how, clock, nearest=True, costs=costs)
+
+
+def certify(
+    model: object,
+    image: ArrayLike,
+    label: int | None = None,
+    *,
+    radius: float,
+    norm: str = "linf",
+    target: Target = "any",
+    cap: float | None = None,
+    margin: float = DEFAULT_MARGIN,
+    ratio: float | None = None,
+    outputs: Outputs = "logits",
+    pixel_range: tuple[float, float] = (0.0, 1.0),
+    solver: str = "highs",
+    method: str = "auto",
+    time_limit: float = 60.0,
+    threads: int = 1,
+    on_progress: OnProgress | None = None,
+) -> Verdict:
+    """Is there any adversarial image within the radius? `adversarial`, `robust` or `unresolved`."""
+    how = How(method, solver, time_limit, threads, DEFAULT_GAP, on_progress)
+    clock = Clock(time_limit)
+    classifier, query = pose(
+        clock, model, image, label, target=target, norm=norm, cap=cap, margin=margin, ratio=ratio,
+        radius=radius, outputs=outputs, pixel_range=pixel_range,
+    )  # fmt: skip
+    return answer(classifier, query, how, clock, nearest=False)
+
+
+def pose(
+    clock: Clock,
+    model: object,
+    image: ArrayLike,
+    label: int | None,
+    *,
+    target: Target,
+    radius: float | None,
+    **rest: Any,
+) -> tuple[Classifier, Query]:
+    """Read the model and put the question into one object."""
+    pixels = np.asarray(image, dtype=np.float64)
+    with clock.stage("read"):
+        classifier = model if isinstance(model, Classifier) else read(model, shape_of(pixels))
+    network = classifier.network
+    if pixels.size != network.input_size or (
+        pixels.ndim > 1 and squeezed(pixels) != squeezed_shape(network.input_shape)
+    ):
+        raise QueryError(f"the model takes images of shape {network.input_shape}, got {pixels.shape}.")
+    known = classifier.predict(pixels) if label is None else int(label)
+    wanted = wanted_class(target, known, network.classes)
+    query = Query(
+        pixels.ravel(),
+        known,
+        network.classes,
+        wanted,
+        radius=math.inf if radius is None else float(radius),
+        **rest,
+    )
+    return classifier, query
+
+
+def answer(
+    classifier: Classifier, query: Query, how: How, clock: Clock, *, nearest: bool, costs: Costs | None = None
+) -> Verdict:
+    """Search, replay, decide."""
+    predicted = classifier.predict(query.image)
+    wanted = Wanted(query.label, query.target)
+    domain, goal = query.domain(), query.goal()
+    network = classifier.network if query.outputs == "logits" else classifier.network.with_relu_outputs()
+    problem = Problem(
+        network, domain, goal, clock, nearest, how.gap, how.solver, how.threads, costs, how.on_progress
+    )
+    if wanted.accepts(predicted):
+        finding = Finding(domain.centre, 0.0)
+        replayed: Replay | None = Replay(
+            query.image.astype(np.float32).reshape(classifier.network.input_shape), 0.0, predicted, ()
+        )
+    else:
+        finding = METHODS[how.method](problem)
+        with clock.stage("replay"):
+            replayed = None
+            if finding.witness is not None:
+                replayed = replay(classifier, network, domain, goal, finding.witness, wanted)
+    return decide(classifier, query, how, clock, predicted, finding, replayed, costs)
+
+
+def decide(
+    classifier: Classifier,
+    query: Query,
+    how: How,
+    clock: Clock,
+    predicted: int,
+    finding: Finding,
+    replayed: Replay | None,
+    costs: Costs | None,
+) -> Verdict:
+    """Only a replayed witness counts as one; only a closed gap counts as nearest."""
+    lower = finding.lower
+    notes = classifier.notes
+    outcome: Outcome
+    if replayed is not None:
+        lower = min(lower, replayed.distance)
+        closed = replayed.distance - lower <= how.gap * replayed.distance + 1e-9
+        outcome = "nearest" if closed and costs is None else "adversarial"
+        notes += replayed.notes
+    elif finding.witness is not None:
+        outcome = "unresolved"
+        notes += ("a witness was found but did not hold when replayed in float32: ask for a larger margin",)
+        lower = min(lower, query.domain().distance(finding.witness))
+    else:
+        outcome = "robust" if lower >= query.radius else "unresolved"
+    if costs is not None:
+        notes += ("optimal for the given costs, which is not the same as nearest",)
+    if finding.interrupted:
+        notes += ("interrupted: the interval holds as far as it was proven",)
+    image = query.image.astype(np.float32).reshape(classifier.network.input_shape)
+    return Verdict(
+        outcome=outcome,
+        distance=None if replayed is None else replayed.distance,
+        lower_bound=lower,
+        norm=query.norm,
+        label=query.label,
+        predicted_before=predicted,
+        predicted_after=None if replayed is None else replayed.predicted,
+        target=query.target,
+        margin=query.margin,
+        ratio=query.ratio,
+        outputs=query.outputs,
+        radius=None if math.isinf(query.radius) else query.radius,
+        cap=query.cap,
+        gap=how.gap,
+        seconds=clock.seconds,
+        seconds_by_stage=clock.by_stage,
+        nodes=finding.nodes,
+        solver=how.solver,
+        method=how.method,
+        replayed=replayed is not None,
+        network_sha256=classifier.network.fingerprint,
+        tolerances=TOLERANCES,
+        image=image,
+        witness=None if replayed is None else replayed.image,
+        scores_before=classifier.network.forward(query.image[None])[0],
+        scores_after=None
+        if replayed is None
+        else classifier.network.forward(replayed.image[None].astype(np.float64))[0],
+        notes=notes,
+    )
+
+
+def wanted_class(target: Target, label: int, classes: int) -> int | None:
+    if target == "any":
+        return None
+    if target == "paper":
+        return paper_target(label, classes)
+    if isinstance(target, str):
+        raise QueryError(f"unknown target {target!r}: give 'any', 'paper' or the number of a class.")
+    return int(target)
+
+
+def shape_of(pixels: NDArray[np.float64]) -> tuple[int, ...] | None:
+    """The shape of one image for a module that does not say its own: (C, H, W) without a batch dimension."""
+    if pixels.ndim < 2:
+        return None
+    return (1, *pixels.shape) if pixels.ndim == 2 else pixels.shape[-3:]
+
+
+def squeezed(pixels: NDArray[np.float64]) -> tuple[int, ...]:
+    return squeezed_shape(pixels.shape)
+
+
+def squeezed_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(side for side in shape if side != 1)

@@ -1,0 +1,150 @@
+"""An answer and the evidence for it; nothing is claimed that was not replayed or proven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall._version import __version__
+from closecall.attacks import slack_and_gradient
+from closecall.domain import Domain
+from closecall.network import Network
+from closecall.query import Goal
+from closecall.readers.classifier import Classifier
+
+Vector = NDArray[np.float64]
+Image = NDArray[np.float32]
+Outcome = Literal["nearest", "adversarial", "robust", "unresolved"]
+
+# A witness that does not hold in float32 is pushed by shares of its own shift, the smallest that helps.
+PUSHES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What is known about one query.
+
+    `nearest`: the witness was replayed and no image with the asked margin is nearer than `lower_bound`,
+    which is within the gap of `distance`. `adversarial`: the witness was replayed, the gap is open.
+    `robust`: proven that no image within `radius` (or in the whole box) reaches the margin.
+    `unresolved`: neither; `lower_bound` still holds.
+    """
+
+    outcome: Outcome
+    distance: float | None
+    lower_bound: float
+    norm: str
+    label: int
+    predicted_before: int
+    predicted_after: int | None
+    target: int | None
+    margin: float
+    ratio: float | None
+    outputs: str
+    radius: float | None
+    cap: float | None
+    gap: float
+    seconds: float
+    seconds_by_stage: Mapping[str, float]
+    nodes: int
+    solver: str
+    method: str
+    replayed: bool
+    network_sha256: str
+    tolerances: Mapping[str, float]
+    image: Image = field(repr=False)
+    witness: Image | None = field(repr=False)
+    scores_before: Vector = field(repr=False)
+    scores_after: Vector | None = field(repr=False)
+    notes: tuple[str, ...] = ()
+    version: str = __version__
+
+    def summary(self) -> str:
+        """The answer in one sentence."""
+        low = f"{self.lower_bound:.6g}"
+        if self.outcome == "nearest":
+            if self.distance == 0:
+                return (
+                    f"Already misclassified: the image of label {self.label} is seen as a "
+                    f"{self.predicted_before}, so the distance is 0."
+                )
+            return (
+                f"Nearest: {self.norm} distance {self.distance:.6g} turns {self.predicted_before} into "
+                f"{self.predicted_after}; proven that none is nearer than {low}."
+            )
+        if self.outcome == "adversarial":
+            return (
+                f"Adversarial: {self.norm} distance {self.distance:.6g} turns {self.predicted_before} into "
+                f"{self.predicted_after}; the nearest lies between {low} and {self.distance:.6g}."
+            )
+        if self.outcome == "robust":
+            where = (
+                "in the whole box"
+                if self.radius is None
+                else f"within {self.norm} distance {self.radius:.6g}"
+            )
+            return f"Robust: proven that no image {where} changes the verdict by the margin {self.margin:g}."
+        return f"Unresolved: proven only that no image is nearer than {low}; allow more time."
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the arrays, ready for JSON."""
+        arrays = ("image", "witness", "scores_before", "scores_after")
+        record = {key: value for key, value in asdict(self).items() if key not in arrays}
+        record["lower_bound"] = None if np.isinf(self.lower_bound) else self.lower_bound
+        return record
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A witness in float32 as the original engines see it."""
+
+    image: Image
+    distance: float
+    predicted: int
+    notes: tuple[str, ...]
+
+
+def replay(
+    classifier: Classifier, network: Network, domain: Domain, goal: Goal, witness: Vector, wanted: Wanted
+) -> Replay | None:
+    """Run a witness through every original engine in float32, pushed a little further if that is needed."""
+    shift = witness - domain.centre
+    _, slopes = slack_and_gradient(network, goal, np.repeat(witness[None], len(goal.cases), axis=0))
+    case = int(np.argmax([case.slack(network.forward(witness[None]))[0] for case in goal.cases]))
+    reach = float(np.abs(shift).max(initial=0.0)) or 1.0
+    for push in (0.0, *PUSHES):
+        moved = domain.clip(witness + push * reach * np.sign(slopes[case]))
+        image = to_float32(moved, domain).reshape(classifier.network.input_shape)
+        distance = domain.distance(image.astype(np.float64))
+        if push and distance > domain.radius:
+            break
+        seen = {name: int(engine(image[None])[0].argmax()) for name, engine in classifier.engines.items()}
+        if all(wanted.accepts(predicted) for predicted in seen.values()):
+            note = f"the witness was moved by up to {push * reach:.1g} per pixel to hold in float32"
+            return Replay(image, distance, next(iter(seen.values())), (note,) if push else ())
+    return None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a replayed prediction must be: the target, or anything but the label."""
+
+    label: int
+    target: int | None
+
+    def accepts(self, predicted: int) -> bool:
+        return predicted == self.target if self.target is not None else predicted != self.label
+
+
+def to_float32(point: Vector, domain: Domain) -> Image:
+    """Round to float32 without leaving the box."""
+    image = point.astype(np.float32)
+    too_high = image.astype(np.float64) > domain.upper
+    too_low = image.astype(np.float64) < domain.lower
+    image[too_high] = np.nextafter(image[too_high], np.float32(-np.inf))
+    image[too_low] = np.nextafter(image[too_low], np.float32(np.inf))
+    return image

@@ -20,7 +20,7 @@ _ARCHITECTURE, _LEARNING = "The model", "The training"
 @app.command()
 def train(
     out: Annotated[Path, typer.Option(help="The folder to write the model and its curves into.")],
-    model: Annotated[str, typer.Option(help="dnn or cnn.", rich_help_panel=_ARCHITECTURE)] = "dnn",
+    model: Annotated[str, typer.Option(help="dnn, cnn or capsnet.", rich_help_panel=_ARCHITECTURE)] = "dnn",
     sizes: Annotated[
         str | None,
         typer.Option(help="The hidden layers of a dnn, such as 20,20,10.", rich_help_panel=_ARCHITECTURE),
@@ -49,6 +49,17 @@ def train(
     outputs: Annotated[
         str | None,
         typer.Option(help="logits, or relu for a ReLU on the outputs.", rich_help_panel=_ARCHITECTURE),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="paper, small, efficient or matrix, for a capsnet.", rich_help_panel=_ARCHITECTURE),
+    ] = None,
+    routing: Annotated[
+        str | None,
+        typer.Option(help="dynamic, attention or em, for a capsnet.", rich_help_panel=_ARCHITECTURE),
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Routing iterations of a capsnet.", rich_help_panel=_ARCHITECTURE)
     ] = None,
     dataset: Annotated[
         str, typer.Option(help="digits, mnist, fashion, cifar10, or a path.", rich_help_panel=_LEARNING)
@@ -112,6 +123,9 @@ def train(
         "bias": bias,
         "strict": strict,
         "outputs": outputs,
+        "preset": preset,
+        "routing": routing,
+        "iterations": iterations,
     }
     config = {name: value for name, value in given.items() if value is not None}
     plan = TrainingPlan(

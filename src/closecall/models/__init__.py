@@ -8,6 +8,7 @@ from `config()`, has `input_shape` and `classes`, and may bring its own loss for
 from __future__ import annotations
 
 from closecall.models.blocks import Block
+from closecall.models.capsnet import CapsNet
 from closecall.models.cnn import CNN, PaperConv2d
 from closecall.models.dnn import DNN
 from closecall.models.registry import MODELS, Classifier, build, kind_of
@@ -20,6 +21,7 @@ __all__ = [
     "DNN",
     "MODELS",
     "Block",
+    "CapsNet",
     "Classifier",
     "PaperConv2d",
     "build",

@@ -10,10 +10,11 @@ import torch
 from torch import nn
 
 from closecall.errors import ModelError
+from closecall.models.capsnet import CapsNet
 from closecall.models.cnn import CNN
 from closecall.models.dnn import DNN
 
-MODELS: dict[str, type[nn.Module]] = {"dnn": DNN, "cnn": CNN}
+MODELS: dict[str, type[nn.Module]] = {"dnn": DNN, "cnn": CNN, "capsnet": CapsNet}
 
 
 class Classifier(Protocol):

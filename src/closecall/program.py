@@ -85,6 +85,21 @@ class Phases:
     active_when: int
 
 
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """The entries of choices y = max(entries): one gap column y − entry ≥ 0 for each, at most `most`.
+
+    Choosing an entry fixes its gap to 0. `unit` is the entry's place in the layer's input, −1 for the
+    constant 0 of a ReLU; the entry's value is v[whole] − v[gap].
+    """
+
+    choice: Indices
+    gap: Indices
+    most: Vector
+    whole: Indices
+    unit: Indices
+
+
 @dataclass(eq=False)
 class ProgramBuilder:
     """Collects blocks of columns and rows, then makes one Milp of them."""
@@ -94,6 +109,7 @@ class ProgramBuilder:
     width: int = 0
     phases: list[Phases] = field(default_factory=list)
     units: list[Indices] = field(default_factory=list)
+    choices: list[Entries] = field(default_factory=list)
 
     def add_columns(self, name: str, lower: Vector, upper: Vector, *, integer: bool = False) -> Expression:
         self._columns.append((name, lower, upper, integer))

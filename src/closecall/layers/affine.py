@@ -73,4 +73,5 @@ class Affine:
             total = total + expression.mapped(weight)
         return total
 
+    encode_choices = encode_tight
     encode_paper = encode_tight

@@ -44,6 +44,11 @@ class Layer(Protocol):
     ) -> Expression:
         """Add the columns and rows of the tight form; give the outputs as expressions."""
 
+    def encode_choices(
+        self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
+    ) -> Expression:
+        """Add columns and rows without binaries: the choices are left to whoever fixes gap columns to 0."""
+
     def encode_paper(
         self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
     ) -> Expression:

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from closecall.layers.layer import Vector
-from closecall.program import Expression, Indices, ProgramBuilder
+from closecall.program import Entries, Expression, Indices, ProgramBuilder
+
+# Two entries that tie in every bound would make a share of 0 / 0.
+SMALLEST_GAP = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +93,37 @@ class Maximum:
             blocks.append((open_windows, self._encode_choice(builder, x, (low, high), (open_windows, keep))))
         return Expression.scattered(self.size, blocks)
 
+    def encode_choices(
+        self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
+    ) -> Expression:
+        """y − x_j = g_j ≥ 0 with Σ g_j/most_j ≤ k − 1 over the k entries that can win; j wins when g_j = 0.
+
+        Beside it the plane y ≤ u₂ + (u_j − u₂)/(u_j − l_j)·(x_j − l_j) of `planes`.
+        """
+        x, low, high = inputs[0], lower[0], upper[0]
+        keep = self.candidates(low, high)
+        decided = np.flatnonzero(keep.sum(axis=1) == 1)
+        places = np.flatnonzero(keep.sum(axis=1) > 1)
+        blocks = [(decided, x.taken(self.windows[decided][keep[decided]]))] if len(decided) else []
+        if len(places):
+            window, entry, most = self._entries_to_choose(low, high, places, keep)
+            most = np.maximum(most, SMALLEST_GAP)
+            lows, highs = self._entries(low, -np.inf)[places], self._entries(high, -np.inf)[places]
+            y = builder.add_columns("y", lows.max(axis=1), highs.max(axis=1))
+            gap = builder.add_columns("gap", np.zeros(len(entry)), most)
+            builder.add_rows(y.taken(window) - x.taken(entry) - gap, 0.0, 0.0)
+            least = np.full(len(places), np.inf)
+            np.minimum.at(least, window, most)
+            spots = (window, np.arange(len(window)))
+            shares = csr_array((least[window] / most, spots), shape=(len(places), len(window)))
+            builder.add_rows(gap.mapped(shares), -np.inf, (keep[places].sum(axis=1) - 1.0) * least)
+            above, height, _ = self.planes(low, high)
+            builder.add_rows(y - x.mapped(above[places]), -np.inf, height[places])
+            whole = y.matrix.indices[window].astype(np.int64)
+            builder.choices.append(Entries(window, gap.matrix.indices.astype(np.int64), most, whole, entry))
+            blocks.append((places, y))
+        return Expression.scattered(self.size, blocks)
+
     def encode_paper(
         self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
     ) -> Expression:
@@ -106,15 +140,8 @@ class Maximum:
     ) -> Expression:
         low, high = bounds
         places, keep = chosen
-        window, slot = np.nonzero(keep[places])  # (entries,)
-        entry = self.windows[places][window, slot]
-        highs = np.where(keep[places], self._entries(high, -np.inf)[places], -np.inf)
-        others = np.repeat(highs[:, None, :], highs.shape[1], axis=1)
-        others[:, np.arange(highs.shape[1]), np.arange(highs.shape[1])] = -np.inf
-        slack = np.maximum(others.max(axis=2)[window, slot] - low[entry], 0.0)
-        slack = np.where(np.isfinite(slack), slack, 0.0)
-
-        lows = np.where(keep[places], self._entries(low, -np.inf)[places], -np.inf)
+        window, entry, slack = self._entries_to_choose(low, high, places, keep)
+        lows, highs = self._entries(low, -np.inf)[places], self._entries(high, -np.inf)[places]
         y = builder.add_columns("y", lows.max(axis=1), highs.max(axis=1))
         zeta = builder.add_columns("zeta", np.zeros(len(entry)), np.ones(len(entry)), integer=True)
         gap = y.taken(window) - x.taken(entry)
@@ -125,6 +152,19 @@ class Maximum:
         )
         builder.add_rows(zeta.mapped(one_each), 1.0, 1.0)
         return y
+
+    def _entries_to_choose(
+        self, low: Vector, high: Vector, places: Indices, keep: NDArray[np.bool_]
+    ) -> tuple[Indices, Indices, Vector]:
+        """For each kept entry: its window (counted within `places`), its input, the most y can exceed it."""
+        window, slot = np.nonzero(keep[places])
+        entry = self.windows[places][window, slot]
+        highs = np.where(keep[places], self._entries(high, -np.inf)[places], -np.inf)
+        top = highs.max(axis=1)
+        second = np.partition(highs, -2, axis=1)[:, -2] if highs.shape[1] > 1 else np.full(len(top), -np.inf)
+        best_other = np.where(highs[window, slot] == top[window], second[window], top[window])
+        most = np.maximum(best_other - low[entry], 0.0)
+        return window, entry, np.where(np.isfinite(most), most, 0.0)
 
     def _entries(self, values: Vector, missing: float) -> Vector:
         padded = np.concatenate([values, np.full((*values.shape[:-1], 1), missing)], axis=-1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from closecall.layers.layer import Vector
-from closecall.program import Expression, ProgramBuilder
+from closecall.program import Entries, Expression, Indices, ProgramBuilder
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,30 @@ class Relu:
         blocks += [(unstable, x)] if len(unstable) else []
         return Expression.scattered(self.size, blocks)
 
+    def encode_choices(
+        self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
+    ) -> Expression:
+        """x − s = a and x/u + s/(−l) ≤ 1, x, s ≥ 0: the triangle; active is s = 0, inactive is x = 0."""
+        (a,), low, high = inputs, lower[0], upper[0]
+        active = np.flatnonzero(low >= 0)
+        unstable = np.flatnonzero((low < 0) & (high > 0))
+        blocks = []
+        if len(active):
+            on = builder.add_columns("x", np.maximum(low[active], 0.0), high[active])
+            builder.add_rows(on - a.taken(active), 0.0, 0.0)
+            blocks.append((active, on))
+        if len(unstable):
+            most_on, most_off = high[unstable], -low[unstable]
+            x = builder.add_columns("x", np.zeros(len(unstable)), most_on)
+            s = builder.add_columns("s", np.zeros(len(unstable)), most_off)
+            builder.add_rows(x - s - a.taken(unstable), 0.0, 0.0)
+            scale = np.minimum(most_on, most_off)
+            builder.add_rows(x.scaled(scale / most_on) + s.scaled(scale / most_off), -np.inf, scale)
+            blocks.append((unstable, x))
+            columns = x.matrix.indices.astype(np.int64), s.matrix.indices.astype(np.int64)
+            builder.choices.append(relu_entries(unstable, columns, (most_on, most_off)))
+        return Expression.scattered(self.size, blocks)
+
     def encode_paper(
         self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
     ) -> Expression:
@@ -78,6 +102,18 @@ class Relu:
         builder.note_phases(z, active_when=0)
         builder.note_units(x)
         return x
+
+
+def relu_entries(units: Indices, columns: tuple[Indices, Indices], most: tuple[Vector, Vector]) -> Entries:
+    """max(a, 0) as a choice of two entries: a with gap s, 0 with gap x."""
+    x, s = columns
+    return Entries(
+        choice=np.tile(np.arange(len(units)), 2),
+        gap=np.concatenate([s, x]),
+        most=np.concatenate([most[1], most[0]]),
+        whole=np.concatenate([x, x]),
+        unit=np.concatenate([units, np.full(len(units), -1)]),
+    )
 
 
 def chord_above(low: Vector, high: Vector) -> tuple[Vector, Vector]:

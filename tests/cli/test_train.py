@@ -8,81 +8,77 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from typer.testing import CliRunner
 
 from closecall.cli import app, main
 
-COMMAND = [sys.executable, "-c", "from closecall.cli import main; main()", "train"]
-LONG = ["--sizes", "12,8", "--epochs", "80", "--shift", "1", "--seed", "5", "--threads", "1"]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+ARGUMENTS = ["train", "--sizes", "12,8", "--shift", "1", "--seed", "5", "--threads", "1"]
 
 
-def closecall_train(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=ENVIRONMENT,
-        check=False,
-        timeout=300,
-    )
+@contextmanager
+def running(folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """A training in a process of its own."""
+    command = [
+        sys.executable,
+        "-c",
+        "from closecall.cli import main; main()",
+        *ARGUMENTS,
+        "--out",
+        str(folder),
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*command, *more], **pipes, text=True, env=environment) as process:
+        yield process
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "straight"
-    done = closecall_train(*LONG, "--out", folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("held out") == 80
-    assert f"the model is in {folder}" in done.stdout
-    return folder
-
-
-def wait_for_epoch(checkpoint: Path, epoch: int, process: subprocess.Popen[str]) -> None:
-    while process.poll() is None:
-        try:
-            with safe_open(checkpoint, framework="pt") as file:
-                if json.loads(file.metadata()["progress"])["progress"]["epoch"] >= epoch:
-                    return
-        except (FileNotFoundError, SafetensorError):
-            time.sleep(0.01)
-    pytest.fail(f"training ended early: {process.communicate()[1]}")
+def current_epoch(folder: Path) -> int:
+    try:
+        with safe_open(folder / "checkpoint.safetensors", framework="pt") as file:
+            return int(json.loads(file.metadata()["progress"])["progress"]["epoch"])
+    except FileNotFoundError:
+        return 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_stopped_and_resumed_gives_the_same_weights(
-    uninterrupted: Path, tmp_path: Path, number: signal.Signals
-) -> None:
-    folder = tmp_path / "run"
-    arguments = [*COMMAND, *LONG, "--out", str(folder)]
-    with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
-    ) as process:
-        wait_for_epoch(folder / "checkpoint.safetensors", 4, process)
+def test_stopped_and_resumed_gives_the_same_weights(tmp_path: Path, number: signal.Signals) -> None:
+    stopped, straight = tmp_path / "stopped", tmp_path / "straight"
+    with running(stopped, "--epochs", "1000000") as process:
+        while current_epoch(stopped) < 4:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
         process.send_signal(number)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate()
     if number == signal.SIGINT:
         assert process.returncode == 130
-        assert f"the state is saved in {folder}: give the same command with --resume to go on" in output
+        assert f"the state is saved in {stopped}: give the same command with --resume to go on" in output
         assert "Traceback" not in errors
-    assert not (folder / "model.json").exists()
+    assert not (stopped / "model.json").exists()
 
-    resumed = closecall_train(*LONG, "--out", folder, "--resume")
-    assert resumed.returncode == 0, resumed.stderr
-    assert 0 < resumed.stdout.count("held out") < 80
+    epochs = current_epoch(stopped) + 3
+    with running(stopped, "--epochs", str(epochs), "--resume") as process:
+        output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert output.count("held out") == 4
+    done = CliRunner().invoke(app, [*ARGUMENTS, "--epochs", str(epochs), "--out", str(straight)])
+    assert done.exit_code == 0, done.output
     for name in ("model.safetensors", "model.onnx"):
-        assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes()
+        assert (stopped / name).read_bytes() == (straight / name).read_bytes()
+    assert sorted(path.name for path in stopped.iterdir()) == sorted(path.name for path in straight.iterdir())
 
 
 def test_every_option_reaches_the_model_and_the_plan(tmp_path: Path) -> None:
     arguments = (
         "--model cnn --blocks 2x3p1/2,2x2s2/2s1 --hidden 5,4 --convolution paper --no-bias --no-strict "
         "--outputs relu --dataset digits --epochs 2 --batch full --optimizer sgd --loss mse "
-        "--learning-rate 0.02 --schedule cosine --weight-decay 0.001 --shift 1 --validation 77 --seed 9 --threads 1"
+        "--learning-rate 0.02 --schedule cosine --weight-decay 0.001 --shift 1 --validation 77 --seed 9 "
+        "--threads 1"
     )
     done = CliRunner().invoke(app, ["train", *arguments.split(), "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

@@ -73,6 +73,7 @@ def test_a_used_folder_is_refused_unless_told(tmp_path: Path) -> None:
         prepare_folder(tmp_path, resume=False, overwrite=False)
     with pytest.raises(InputError, match="not both"):
         prepare_folder(tmp_path, resume=True, overwrite=True)
+    (tmp_path / ".model.onnx.123.part").write_text("cut off")
     prepare_folder(tmp_path, resume=False, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

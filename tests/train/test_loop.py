@@ -194,6 +194,14 @@ def test_a_loss_that_explodes_is_named(stripes: Dataset, tmp_path: Path) -> None
         train(small_model(), stripes, plan)
 
 
+def test_weights_that_explode_in_the_last_step_are_not_kept(stripes: Dataset) -> None:
+    plan = TrainingPlan(epochs=1, batch=0, optimizer="sgd", loss="mse", learning_rate=1e35, threads=1)
+    with pytest.raises(
+        TrainingError, match=r"The loss became (inf|nan) on the held-out images after epoch 1"
+    ):
+        train(small_model(), stripes, plan)
+
+
 def test_models_that_do_not_fit(stripes: Dataset) -> None:
     with pytest.raises(InputError, match=r"images of shape \(1, 28, 28\) but stripes has \(1, 6, 6\)"):
         train(DNN((4,)), stripes, PLAN)

@@ -114,6 +114,7 @@ def train(
     from rich.console import Console
 
     from closecall.train import TrainingPlan, train_into
+    from closecall.train.folder import CHECKPOINT
 
     given: dict[str, Any] = {
         "sizes": None if sizes is None else _numbers(sizes, "--sizes"),
@@ -147,9 +148,8 @@ def train(
             out, model, config, dataset, plan, resume=resume, overwrite=overwrite, console=console
         )
     except KeyboardInterrupt:
-        console.print(
-            f"Interrupted; the state is saved in {out}: give the same command with --resume to go on."
-        )
+        saved = f"the state is saved in {out}: give the same command with --resume to go on"
+        console.print(f"Interrupted; {saved if (out / CHECKPOINT).exists() else 'nothing was trained yet'}.")
         raise typer.Exit(130) from None
     console.print(
         f"{described['accuracy']:.2%} of the test images are classified correctly after "

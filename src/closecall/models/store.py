@@ -21,6 +21,7 @@ from closecall.models.registry import as_classifier, build, kind_of
 from closecall.models.size import count_parameters, count_units
 from closecall.models.zoo import ZOO_PREFIX, zoo_files
 
+PARTIAL = ".*.part"
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 
@@ -94,7 +95,8 @@ def _files(source: str | Path) -> tuple[Path, Path]:
         )
     if not path.is_dir():
         raise ModelError(
-            f"{path} is not a folder: give one that `closecall train` wrote, or a `zoo:NAME` of `closecall zoo`."
+            f"{path} is not a folder: give one that `closecall train` wrote, or `zoo:NAME`; "
+            "`closecall zoo` lists the names."
         )
     return path / "model.safetensors", path / "model.json"
 

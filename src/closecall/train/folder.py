@@ -13,7 +13,7 @@ from torch import nn
 from closecall import data
 from closecall.errors import InputError
 from closecall.models import build, save
-from closecall.models.store import write_atomically
+from closecall.models.store import PARTIAL, write_atomically
 from closecall.train.curves import curves_csv, curves_png
 from closecall.train.loop import TrainingRun, evaluate, train
 from closecall.train.plan import TrainingPlan
@@ -65,6 +65,9 @@ def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
         if overwrite:
             for name in present:
                 (folder / name).unlink()
+        if overwrite or resume:
+            for partial in folder.glob(PARTIAL):
+                partial.unlink()
     except OSError as error:
         raise InputError(
             f"Cannot use the folder {folder}: {error.strerror}; choose another with --out."

@@ -190,11 +190,7 @@ def _take_step(session: _Session, epoch: Epoch, start: int) -> None:
     session.optimizer.zero_grad()
     loss, scores = session.loss_function(session.model, images, labels)
     value = float(loss.detach())
-    if not math.isfinite(value):
-        raise TrainingError(
-            f"The loss became {value} in epoch {progress.epoch}, batch {number + 1} "
-            f"of {session.steps_per_epoch}: train again with a smaller learning rate."
-        )
+    _check_finite(value, f"in epoch {progress.epoch}, batch {number + 1} of {session.steps_per_epoch}")
     loss.backward()  # type: ignore[no-untyped-call]
     session.optimizer.step()
     progress.images_done += len(labels)
@@ -207,6 +203,7 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
     progress = session.progress
     began = time.monotonic()
     loss, accuracy = _measure(session.model, session.held_out, session.loss_function)
+    _check_finite(loss, f"on the held-out images after epoch {progress.epoch}")
     count = len(session.images)
     record = EpochRecord(
         epoch=progress.epoch,
@@ -226,6 +223,11 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
     session.save()
     if listener:
         listener.after_epoch(record)
+
+
+def _check_finite(loss: float, where: str) -> None:
+    if not math.isfinite(loss):
+        raise TrainingError(f"The loss became {loss} {where}: train again with a smaller learning rate.")
 
 
 def evaluate(model: nn.Module, dataset: Dataset, plan: TrainingPlan | None = None) -> tuple[float, float]:

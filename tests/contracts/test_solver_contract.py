@@ -256,7 +256,7 @@ def test_size_refusal_names_the_limit_of_quadratic_models() -> None:
 
 
 @st.composite
-def small_programs(draw: st.DrawFn, all_integer: bool) -> Milp:
+def small_programs(draw: st.DrawFn, all_integer: bool, quadratic: bool = False) -> Milp:
     columns = draw(st.integers(1, 4))
     entry = st.integers(-4, 4)
     vector = st.lists(entry, min_size=columns, max_size=columns)
@@ -269,13 +269,25 @@ def small_programs(draw: st.DrawFn, all_integer: bool) -> Milp:
         upper = draw(st.one_of(st.just(INF), st.integers(int(max(lower, -3)), 6)))
         rows.append((lower, draw(vector), upper))
     integer = list(range(columns)) if all_integer else draw(st.lists(st.integers(0, columns - 1)))
-    return program(draw(vector), rows, bounds, integer)
+    squares = draw(st.lists(st.sampled_from([0, 0.25, 1, 3]), min_size=columns, max_size=columns))
+    return program(draw(vector), rows, bounds, integer, squares if quadratic else None)
 
 
 @every_solver
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(milp=small_programs(all_integer=True))
 def test_integer_programs_equal_brute_force(solver: str, milp: Milp) -> None:
+    optimum = brute_force(milp)
+    if optimum == INF:
+        assert solve(milp, solver).status == "infeasible"
+    else:
+        check_optimum(milp, solver, optimum)
+
+
+@every_solver
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@given(milp=small_programs(all_integer=True, quadratic=True))
+def test_integer_quadratic_programs_equal_brute_force(solver: str, milp: Milp) -> None:
     optimum = brute_force(milp)
     if optimum == INF:
         assert solve(milp, solver).status == "infeasible"

@@ -127,3 +127,27 @@ def test_a_linear_column_that_never_stops_is_unbounded() -> None:
         quadratic=np.array([1.0, 1.0, 1.0, 0.0]),
     )
     assert solve(free).status == "unbounded"
+
+
+@pytest.mark.parametrize("seed", [7, 8, 9])
+def test_a_start_a_hair_outside_does_not_cut_off_the_optimum(seed: int) -> None:
+    milp = nearest_point(seed, 8, 4, binaries=3)
+    best = solve(milp)
+    assert best.values is not None
+    start = best.values * (1 - 1e-8)
+    assert 0 < violation(milp, start) < 1e-7
+    again = solve(milp, start=start)
+    assert again.status == "optimal"
+    assert again.objective == pytest.approx(best.objective, rel=3e-6)
+    assert again.bound <= best.objective
+
+
+def test_progress_never_tells_more_than_is_proven() -> None:
+    milp = nearest_point(10, 40, 20, binaries=20)
+    told: list[tuple[float, float]] = []
+    best = solve(milp, on_progress=lambda lower, upper, nodes, seconds: told.append((lower, upper)))
+    assert told
+    assert best.status == "optimal"
+    assert all(lower <= best.objective * (1 + 1e-9) for lower, _ in told)
+    assert all(upper >= best.bound * (1 - 1e-9) for _, upper in told)
+    assert [lower for lower, _ in told] == sorted(lower for lower, _ in told)

@@ -62,6 +62,22 @@ def test_ctrl_c_reaches_us_though_the_solver_takes_the_signal() -> None:
     assert run_apart(work, stopped.set, pulse, watch)
 
 
+def test_ctrl_c_is_not_lost_when_the_work_has_just_ended() -> None:
+    def watch(lower: float, upper: float, nodes: int, seconds: float) -> None:
+        looked.set()
+        thread.join()
+        signal.raise_signal(signal.SIGINT)
+
+    def work() -> None:
+        nonlocal thread
+        thread = threading.current_thread()
+        assert looked.wait(60)
+
+    looked = threading.Event()
+    thread = threading.current_thread()
+    assert run_apart(work, lambda: None, Pulse(), watch)
+
+
 def test_a_solver_that_does_not_listen_at_first_is_told_again() -> None:
     calls: list[int] = []
     stopped = threading.Event()

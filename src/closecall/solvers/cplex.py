@@ -15,7 +15,7 @@ from cplex.exceptions import CplexError, CplexSolverError, error_codes
 
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
-from closecall.solvers.running import Pulse, run_apart
+from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 
 TOLERANCES: dict[str, float] = {
     "mip.tolerances.integrality": 1e-9,
@@ -63,7 +63,7 @@ def solve(milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgr
 
             interrupted = run_apart(work, aborter.abort, pulse, on_progress)
             model.remove_aborter()
-            return _read(model, milp, pulse, interrupted)
+            return mark_interrupted(_read(model, milp, pulse), interrupted)
     except CplexError as refusal:
         raise _explain(refusal, milp) from refusal
 
@@ -128,10 +128,10 @@ def _hand_over(model: Any, milp: Milp) -> None:
         model.objective.set_quadratic((2.0 * milp.quadratic).tolist())  # CPLEX minimises ½ vᵀQv
 
 
-def _read(model: Any, milp: Milp, pulse: Pulse, interrupted: bool) -> Solution:
+def _read(model: Any, milp: Milp, pulse: Pulse) -> Solution:
     answer = model.solution
     name = answer.status[answer.get_status()].removeprefix("MIP_")
-    status: Status = _STATUSES.get(name, "interrupted" if interrupted else "limit")
+    status: Status = _STATUSES.get(name, "limit")
     values: Vector | None = None
     if status in ("optimal", "limit", "interrupted") and answer.is_primal_feasible():
         values = np.array(answer.get_values(), dtype=np.float64)

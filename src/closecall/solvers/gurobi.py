@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, diags_array, vstack
 
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
-from closecall.solvers.running import Pulse, run_apart
+from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 
 TOLERANCES: dict[str, float] = {
     "FeasibilityTol": 1e-9,
@@ -76,7 +76,7 @@ def _solve(
         model.optimize(listen)
 
     interrupted = run_apart(work, model.terminate, pulse, on_progress)
-    return _read(model, milp, variables, pulse, interrupted)
+    return mark_interrupted(_read(model, milp, variables, pulse), interrupted)
 
 
 def _hand_over(model: Any, milp: Milp) -> Any:
@@ -95,8 +95,8 @@ def _hand_over(model: Any, milp: Milp) -> Any:
     return variables
 
 
-def _read(model: Any, milp: Milp, variables: Any, pulse: Pulse, interrupted: bool) -> Solution:
-    status: Status = _STATUSES.get(model.Status, "interrupted" if interrupted else "limit")
+def _read(model: Any, milp: Milp, variables: Any, pulse: Pulse) -> Solution:
+    status: Status = _STATUSES.get(model.Status, "limit")
     values: Vector | None = None
     if status in ("optimal", "limit", "interrupted") and model.SolCount > 0:
         values = np.array(variables.X, dtype=np.float64)

@@ -15,7 +15,7 @@ import numpy as np
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
 from closecall.solvers.outer_approximation import solve_quadratic
-from closecall.solvers.running import Pulse, run_apart
+from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 
 TOLERANCES: dict[str, float] = {
     "mip_feasibility_tolerance": 1e-9,
@@ -68,7 +68,7 @@ def solve_natively(
         highspy.Highs.resetGlobalScheduler(False)  # the scheduler belongs to this thread, which ends here
 
     interrupted = run_apart(work, lambda: stopping.append(True), pulse, on_progress)
-    return _read(highs, milp, pulse, interrupted)
+    return mark_interrupted(_read(highs, milp, pulse), interrupted)
 
 
 def _hand_over(milp: Milp, limits: Limits) -> Any:
@@ -144,14 +144,14 @@ def _listen(highs: Any, pulse: Pulse) -> list[bool]:
     return stopping
 
 
-def _read(highs: Any, milp: Milp, pulse: Pulse, interrupted: bool) -> Solution:
+def _read(highs: Any, milp: Milp, pulse: Pulse) -> Solution:
     model_status = highs.getModelStatus()
     if model_status in _FAILURES:
         raise SolverError(
             f"HiGHS failed with {highs.modelStatusToString(model_status)!r} on a model of {milp.columns:,} "
             f"columns and {milp.rows:,} rows: try another solver."
         )
-    status: Status = _STATUSES.get(model_status, "interrupted" if interrupted else "limit")
+    status: Status = _STATUSES.get(model_status, "limit")
     info = highs.getInfo()
     values: Vector | None = None
     if (

@@ -17,17 +17,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, vstack
 
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at, violation
+from closecall.solvers.tangents import ROW_TOLERANCE, Tangents
 
 SolveLinear = Callable[[Milp, Limits, Vector | None, OnProgress | None], Solution]
 
 FEASIBILITY = 1e-7  # what a point may break and still count as an upper bound
-ROW_TOLERANCE = 1e-9  # what the linear solver may break a tangent by
 ROUNDS_WITHOUT_INTEGERS = 12  # cheap LPs that place tangents before the first MILP
-FIRST_TANGENTS = 5  # per column, spread over its bounds
+WORTHWHILE = 0.01  # the least relative growth of the bound for which another such LP is solved
+NEAR_THE_END = 0.2  # the relative gap below which tangents are placed for one choice of the integers
+SHARPNESS = 0.1  # the gap of a linear model as a fraction of the gap that is left
 FARTHEST = 1e8  # from its minimiser, for a column without bounds
 
 
@@ -40,7 +41,7 @@ def solve_quadratic(
 ) -> Solution:
     """Minimise by way of `solve_linear`, which must take LPs and MILPs, and may take continuous QPs."""
     square = np.zeros(milp.columns) if milp.quadratic is None else milp.quadratic
-    search = _Search(milp, _Tangents(milp, square), limits, on_progress, solve_linear)
+    search = _Search(milp, Tangents(milp, square), limits, on_progress, solve_linear)
     try:
         if start is not None and violation(milp, start) <= FEASIBILITY:
             search.offer(start)
@@ -50,73 +51,10 @@ def solve_quadratic(
     return search.solution(status)
 
 
-class _Tangents:
-    """The tangents of every quadratic column: tangent k touches column `columns[which[k]]` at `at[k]`."""
-
-    def __init__(self, milp: Milp, square: Vector) -> None:
-        self.columns = np.flatnonzero(square)
-        self.linear = milp.objective[self.columns]
-        self.square = square[self.columns]
-        self.box = (milp.lower[self.columns], milp.upper[self.columns])
-        self.minimiser = np.clip(-self.linear / (2 * self.square), *self.box)
-        self.which = np.zeros(0, dtype=np.int64)
-        self.at = np.zeros(0)
-        self.spread(reach=100.0)
-
-    def cost(self, points: Vector) -> Vector:
-        return self.linear * points + self.square * points**2
-
-    def spread(self, reach: float) -> None:
-        """Touch each parabola over its bounds, or up to `reach` from its minimiser where it has none."""
-        lower, upper = self.box
-        bounded = np.isfinite(lower) & np.isfinite(upper)
-        for share in np.linspace(0.0, 1.0, FIRST_TANGENTS):
-            step = np.sign(share - 0.5) * reach ** (2 * abs(share - 0.5))
-            far = np.clip(self.minimiser + step, lower, upper)
-            with np.errstate(invalid="ignore"):
-                inside = lower + share * (upper - lower)
-            self.add(np.where(bounded, inside, far), 0.0)
-
-    def add(self, points: Vector, shortfall: float) -> bool:
-        """Touch at the points (one per column) that lie more than `shortfall` above all tangents.
-
-        The tangent at p lies q·(v − p)² below the parabola at v.
-        """
-        nearest = np.full(len(self.columns), np.inf)
-        np.minimum.at(nearest, self.which, np.abs(points[self.which] - self.at))
-        new = np.flatnonzero(self.square * nearest**2 > shortfall)
-        self.which = np.concatenate([self.which, new])
-        self.at = np.concatenate([self.at, points[new]])
-        return len(new) > 0
-
-    def linearise(self, milp: Milp) -> Milp:
-        """The linear model with the tangents so far; its last columns are the epigraph columns."""
-        count, extra, tangents = milp.columns, len(self.columns), len(self.at)
-        rows = np.arange(tangents)
-        slopes = self.linear[self.which] + 2 * self.square[self.which] * self.at
-        entries = np.concatenate([-slopes, np.ones(tangents)])
-        places = (
-            np.concatenate([rows, rows]),
-            np.concatenate([self.columns[self.which], count + self.which]),
-        )
-        below = csr_array((entries, places), shape=(tangents, count + extra))
-        objective = np.concatenate([milp.objective, np.ones(extra)])
-        objective[self.columns] = 0.0
-        return Milp(
-            objective=objective,
-            matrix=csr_array(vstack([hstack([milp.matrix, csr_array((milp.rows, extra))]), below])),
-            row_lower=np.concatenate([milp.row_lower, -self.square[self.which] * self.at**2]),
-            row_upper=np.concatenate([milp.row_upper, np.full(tangents, np.inf)]),
-            lower=np.concatenate([milp.lower, self.cost(self.minimiser)]),
-            upper=np.concatenate([milp.upper, np.full(extra, np.inf)]),
-            integer=np.concatenate([milp.integer, np.zeros(extra, dtype=bool)]),
-        )
-
-
 @dataclass
 class _Search:
     milp: Milp
-    tangents: _Tangents
+    tangents: Tangents
     limits: Limits
     on_progress: OnProgress | None
     solve_linear: SolveLinear
@@ -124,19 +62,23 @@ class _Search:
     upper: float = math.inf
     lower: float = -math.inf
     nodes: int = 0
+    added: bool = False
     reach: float = 100.0
+    sharpness: float = SHARPNESS
     polished: set[bytes] = field(default_factory=set)
+    proven: set[bytes] = field(default_factory=set)
     began: float = field(default_factory=time.perf_counter)
 
     def run(self) -> Status:
         if self.milp.integer.any():
             relaxed = replace(self.milp, integer=np.zeros(self.milp.columns, dtype=bool))
             for _ in range(ROUNDS_WITHOUT_INTEGERS):
+                before = self.lower
                 ended = self._round(relaxed)
-                if ended == "limit":
-                    break
-                if ended is not None:
+                if ended not in (None, "limit"):
                     return ended
+                if self.lower <= before + WORTHWHILE * abs(before):
+                    break
         while True:
             ended = self._round(self.milp)
             if ended is not None:
@@ -147,6 +89,17 @@ class _Search:
         objective = objective_at(self.milp, values)
         if objective < self.upper:
             self.values, self.upper = np.array(values, dtype=np.float64), objective
+            self._use_upper_bound()
+
+    def _use_upper_bound(self) -> None:
+        """Narrow the quadratic columns to what a better point can take, and touch their parabolas there."""
+        straight = self.milp.objective.copy()
+        straight[self.tangents.columns] = 0.0
+        sides = np.where(straight > 0, self.milp.lower, self.milp.upper)
+        cheapest = float((straight * np.where(straight == 0, 0.0, sides)).sum())
+        cheapest += float(self.tangents.cost(self.tangents.minimiser).sum())
+        if math.isfinite(cheapest):
+            self.tangents.narrow(self.upper - cheapest)
 
     def solution(self, status: Status) -> Solution:
         seconds = time.perf_counter() - self.began
@@ -158,59 +111,80 @@ class _Search:
 
     def _round(self, milp: Milp) -> Status | None:
         """Solve one linear model and add tangents; the status if the search has ended or is stuck."""
-        answer = self._solve(self.tangents.linearise(milp))
+        answer = self._solve(self.tangents.linearise(milp), self._tell)
         self.nodes += answer.nodes
         if answer.status == "unbounded":
             return self._go_farther()
-        if answer.status == "infeasible":
+        if answer.status == "infeasible" and self.values is None:
             return "infeasible"
-        self.lower = max(self.lower, answer.bound)
-        added = False
-        if answer.values is not None:
-            added = self._learn(answer.values[: milp.columns], feasible=milp is self.milp)
+        # the columns were narrowed to points no worse than the best one: beyond it nothing is proven
+        self.lower = max(self.lower, min(answer.bound, self.upper))
+        values = None if answer.values is None else answer.values[: milp.columns]
+        if values is not None and milp is self.milp:
+            self.offer(values)
         if answer.status in ("limit", "interrupted"):
             return answer.status
+        added = values is not None and self._learn(values, feasible=milp is self.milp)
         if self.upper - self.lower <= self._allowed_gap():
             return "optimal"
-        return None if added else "limit"
+        if not added and self.sharpness == 0.0:
+            return "limit"
+        self.sharpness = SHARPNESS if added else 0.0
+        return None
 
     def _learn(self, values: Vector, feasible: bool) -> bool:
-        """Take the upper bounds and tangents that a point offers; whether any tangent is new."""
-        points = [values]
+        """Place tangents by a point, and look for a better one beside it; whether any tangent is new."""
+        self.added = False
+        self._touch(values)
         if feasible:
-            self.offer(values)
-            better = self._polish(values)
-            if better is not None:
-                self.offer(better)
-                points.append(better)
-        shortfall = self._allowed_gap() / (4 * len(self.tangents.columns))
-        added = [self.tangents.add(point[self.tangents.columns], shortfall) for point in points]
-        return any(added)
+            self._polish(values)
+        return self.added
 
-    def _polish(self, values: Vector) -> Vector | None:
-        """The best point with these integer columns, by a continuous QP; None if the QP fails or is old."""
+    def _touch(self, values: Vector) -> None:
+        shortfall = self._allowed_gap() / (4 * len(self.tangents.columns))
+        self.added |= self.tangents.add(values[self.tangents.columns], shortfall)
+
+    def _polish(self, values: Vector) -> None:
+        """Find the best point with these integer columns by a QP; near the end, prove it by a few LPs."""
         whole = self.milp.integer
         fixed = np.round(values)
-        if fixed[whole].tobytes() in self.polished:
-            return None
-        self.polished.add(fixed[whole].tobytes())
         continuous = replace(
             self.milp,
             lower=np.where(whole, fixed, self.milp.lower),
             upper=np.where(whole, fixed, self.milp.upper),
             integer=np.zeros(self.milp.columns, dtype=bool),
         )
+        choice = fixed[whole].tobytes()
+        if choice not in self.polished:
+            self.polished.add(choice)
+            self._take_point(continuous)
+        if self._gap_left() < NEAR_THE_END and choice not in self.proven:
+            self.proven.add(choice)
+            for _ in range(ROUNDS_WITHOUT_INTEGERS):
+                lower = self._take_point(self.tangents.linearise(continuous))
+                if lower >= self.upper - self._allowed_gap() / 4:
+                    break
+
+    def _take_point(self, milp: Milp) -> float:
+        """Learn from an LP's or QP's point and return its objective; inf if HiGHS finds none or fails."""
         try:
-            better = self._solve(continuous).values
+            answer = self._solve_part(milp)
         except SolverError:
-            return None
-        return better if better is not None and violation(self.milp, better) <= FEASIBILITY else None
+            return math.inf
+        if answer.values is None:
+            return math.inf
+        values = answer.values[: self.milp.columns]
+        if violation(self.milp, values) > FEASIBILITY:
+            return math.inf
+        self.offer(values)
+        self._touch(values)
+        return answer.objective
 
     def _go_farther(self) -> Status | None:
         """Tell why the linear model is unbounded; the cure is tangents farther out."""
         if self._recedes():
             return "unbounded"
-        plain = self._solve(replace(self.milp, objective=np.zeros(self.milp.columns), quadratic=None))
+        plain = self._solve_part(replace(self.milp, objective=np.zeros(self.milp.columns), quadratic=None))
         if plain.status != "optimal":
             return plain.status
         if self.reach >= FARTHEST:
@@ -232,25 +206,45 @@ class _Search:
             integer=np.zeros(self.milp.columns, dtype=bool),
             quadratic=None,
         )
-        return self._solve(direction).objective < -ROW_TOLERANCE
+        return self._solve_part(direction).objective < -ROW_TOLERANCE
 
-    def _solve(self, milp: Milp) -> Solution:
+    def _solve_part(self, milp: Milp) -> Solution:
+        """Solve a model whose bound is of no use; Ctrl-C then ends the whole search."""
+        answer = self._solve(milp, self._tell_no_bound)
+        if answer.status == "interrupted":
+            raise KeyboardInterrupt
+        return answer
+
+    def _solve(self, milp: Milp, tell: OnProgress) -> Solution:
         limits = replace(
             self.limits,
             seconds=max(0.0, self.limits.seconds - (time.perf_counter() - self.began)),
-            relative_gap=self.limits.relative_gap / 4,
+            relative_gap=self._worthwhile_gap(),
             absolute_gap=self.limits.absolute_gap / 4,
         )
         start = None
         if milp.columns > self.milp.columns and self.values is not None:
             epigraph = self.tangents.cost(self.values[self.tangents.columns])
             start = np.concatenate([self.values, epigraph])
-        return self.solve_linear(milp, limits, start, self._tell if self.on_progress else None)
+        return self.solve_linear(milp, limits, start, tell if self.on_progress else None)
+
+    def _worthwhile_gap(self) -> float:
+        """A fraction of the gap that the tangents leave: a linear model need not be solved more sharply."""
+        if not math.isfinite(self.upper):
+            return 1.0
+        return max(self.limits.relative_gap / 4, min(self._gap_left(), 1.0) * self.sharpness)
+
+    def _gap_left(self) -> float:
+        return (self.upper - self.lower) / max(abs(self.upper), self.limits.absolute_gap)
 
     def _tell(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
         if self.on_progress is not None:
             elapsed = time.perf_counter() - self.began
-            self.on_progress(max(self.lower, lower), self.upper, self.nodes + nodes, elapsed)
+            lower = max(self.lower, min(lower, self.upper))
+            self.on_progress(lower, self.upper, self.nodes + nodes, elapsed)
+
+    def _tell_no_bound(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
+        self._tell(-math.inf, upper, 0, seconds)
 
     def _allowed_gap(self) -> float:
         reference = self.upper if math.isfinite(self.upper) else self.lower

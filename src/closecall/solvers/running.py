@@ -11,9 +11,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from closecall.milp import OnProgress
+from closecall.milp import OnProgress, Solution
 
 SECONDS_BETWEEN_LOOKS = 0.05
 
@@ -35,7 +35,7 @@ class Pulse:
 def run_apart(
     work: Callable[[], None], stop: Callable[[], None], pulse: Pulse, on_progress: OnProgress | None
 ) -> bool:
-    """Do `work` in a thread and return whether Ctrl-C ended it.
+    """Do `work` in a thread and return whether Ctrl-C was pressed meanwhile.
 
     `stop` must make `work` return soon; it is called again and again until then, since a solver may not
     listen yet. What `work` or `on_progress` raises is raised again here, after `work` has returned. A second
@@ -57,7 +57,7 @@ def run_apart(
         threading.Thread(target=guarded, name="closecall-solver", daemon=True).start()
         _watch(done, pulse, on_progress)
     except KeyboardInterrupt:
-        interrupted = not done.is_set()
+        interrupted = True
         _stop_and_wait(stop, done)
     except BaseException:
         _stop_and_wait(stop, done)
@@ -65,6 +65,11 @@ def run_apart(
     if failures:
         raise failures[0]
     return interrupted
+
+
+def mark_interrupted(solution: Solution, interrupted: bool) -> Solution:
+    """Say "interrupted" even of a solve that had just finished: whoever asked must stop too."""
+    return replace(solution, status="interrupted") if interrupted else solution
 
 
 def _watch(done: threading.Event, pulse: Pulse, on_progress: OnProgress | None) -> None:

@@ -15,7 +15,7 @@ from pyscipopt.scip import Expr, ExprCons, Term
 
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
-from closecall.solvers.running import Pulse, run_apart
+from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 
 TOLERANCES: dict[str, float] = {"numerics/feastol": 1e-9, "numerics/dualfeastol": 1e-9}
 
@@ -51,7 +51,7 @@ def solve(milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgr
 
     try:
         interrupted = run_apart(work, stop, pulse, on_progress)
-        return _read(model, milp, variables, pulse, interrupted)
+        return mark_interrupted(_read(model, milp, variables, pulse), interrupted)
     except (OSError, MemoryError, Warning) as failure:
         raise SolverError(
             f"SCIP failed on a model of {milp.columns:,} columns and {milp.rows:,} rows ({failure}): "
@@ -131,8 +131,8 @@ def _hand_over_start(model: Any, milp: Milp, variables: list[Any], start: Vector
     model.addSol(point)
 
 
-def _read(model: Any, milp: Milp, variables: list[Any], pulse: Pulse, interrupted: bool) -> Solution:
-    status: Status = _STATUSES.get(model.getStatus(), "interrupted" if interrupted else "limit")
+def _read(model: Any, milp: Milp, variables: list[Any], pulse: Pulse) -> Solution:
+    status: Status = _STATUSES.get(model.getStatus(), "limit")
     values: Vector | None = None
     if status in ("optimal", "limit", "interrupted") and model.getNSols() > 0:
         best = model.getBestSol()

@@ -83,6 +83,12 @@ class WarmProgram:
         )
         self._strategy = _DUAL
 
+    def set_row_bounds(self, row: int, lower: float, upper: float) -> None:
+        """Change the bounds of one row; the next solve is by the dual simplex."""
+        self.row_lower[row], self.row_upper[row] = lower, upper
+        self._highs.changeRowBounds(row, lower, upper)
+        self._strategy = _DUAL
+
     def add_row(self, columns: Indices, entries: Vector, lower: float, upper: float) -> None:
         """Require lower ≤ entries·v[columns] ≤ upper too."""
         places = np.asarray(columns, dtype=np.int32)

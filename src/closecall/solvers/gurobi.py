@@ -38,20 +38,20 @@ _STATUSES: dict[int, Status] = {
 
 def solve(milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgress | None) -> Solution:
     """Minimise by Gurobi."""
-    pulse = Pulse()
     try:
         with gp.Env(empty=True) as environment:
             environment.setParam("OutputFlag", 0)
             environment.start()
             with gp.Model(env=environment) as model:
-                return _solve(model, milp, limits, start, on_progress, pulse)
+                return _solve(model, milp, limits, start, on_progress)
     except gp.GurobiError as refusal:
         raise _explain(refusal, milp) from refusal
 
 
 def _solve(
-    model: Any, milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgress | None, pulse: Pulse
+    model: Any, milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgress | None
 ) -> Solution:
+    pulse = Pulse()
     variables = _hand_over(model, milp)
     if start is not None and milp.integer.any():
         variables.Start = start

@@ -1,0 +1,224 @@
+"""Better slopes and multipliers by gradient, for many bounds at once.
+
+The bound is constant + max over the ball of rows·image. At the maximiser the gradient follows from one walk
+forward through the planes: ∂/∂α = min(c, 0)·a, ∂/∂β = s·a, and ∂/∂λ = C·y − d for the weights of a case's rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from closecall.batched.ball import Ball
+from closecall.batched.blocks import Blocks
+from closecall.batched.relaxation import Planes, Substituted, relaxed_values, substitute
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """What is bounded: fixed rows on a layer, or λ·(C·y − d) with weights λ ≥ 0 that add up to one."""
+
+    layer: int
+    matrix: Tensor  # (batch, rows, n)
+    threshold: Tensor  # (batch, rows)
+
+    def rows(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        if self.matrix.shape[1] == 1:
+            return self.matrix[:, 0].clone(), -self.threshold[:, 0]
+        return torch.einsum("br,brn->bn", weights, self.matrix), -(weights * self.threshold).sum(1)
+
+    def gradient(self, scores: Tensor) -> Tensor:
+        return torch.einsum("bn,brn->br", scores, self.matrix) - self.threshold
+
+    def taken(self, rows: Tensor) -> Aim:
+        return replace(self, matrix=self.matrix[rows], threshold=self.threshold[rows])
+
+    def to(self, dtype: torch.dtype) -> Aim:
+        return Aim(self.layer, self.matrix.to(dtype), self.threshold.to(dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """The units that were split, (batch, most splits); the fillers have sign 0 and point behind the last unit."""
+
+    units: Tensor
+    signs: Tensor
+
+    def scattered(self, values: Tensor, units: int) -> Tensor:
+        spread = values.new_zeros(len(values), units + 1)
+        return spread.scatter_add_(1, self.units, self.signs.to(values.dtype) * values)[:, :units]
+
+    def taken(self, rows: Tensor) -> Splits:
+        return Splits(self.units[rows], self.signs[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Duals:
+    """Slopes α (batch, units), multipliers β (batch, splits), weights λ (batch, rows)."""
+
+    slopes: Tensor
+    multipliers: Tensor
+    weights: Tensor
+
+    def taken(self, rows: Tensor) -> Duals:
+        return Duals(self.slopes[rows], self.multipliers[rows], self.weights[rows])
+
+    def to(self, dtype: torch.dtype) -> Duals:
+        return Duals(self.slopes.to(dtype), self.multipliers.to(dtype), self.weights.to(dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A bound, and where it is attained."""
+
+    value: Tensor  # (batch,)
+    image: Tensor  # (batch, pixels)
+    substituted: Substituted
+
+    def taken(self, rows: Tensor) -> Point:
+        result = Substituted(
+            self.substituted.rows[rows], self.substituted.constant[rows], self.substituted.coefficients[rows]
+        )
+        return Point(self.value[rows], self.image[rows], result)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many steps to take, and how long they are."""
+
+    steps: int
+    slope_step: float = 0.1
+    multiplier_step: float = 0.1
+    decay: float = 0.97
+
+
+def evaluate(blocks: Blocks, planes: Planes, ball: Ball, aim: Aim, splits: Splits, duals: Duals) -> Point:
+    rows, constant = aim.rows(duals.weights)
+    signed = splits.scattered(duals.multipliers, blocks.units) if splits.units.shape[1] else None
+    result = substitute(blocks, planes, (aim.layer, rows), duals.slopes, signed)
+    image = ball.centre + ball.furthest(result.rows)
+    value = constant + result.constant + (result.rows * image).sum(1)
+    return Point(value, image, result)
+
+
+class Adam:
+    """Steps of nearly equal length in every coordinate, for a tensor that is minimised over."""
+
+    def __init__(self, like: Tensor) -> None:
+        self.mean, self.square = torch.zeros_like(like), torch.zeros_like(like)
+        self.count = 0
+
+    def step(self, gradient: Tensor, length: float) -> Tensor:
+        self.count += 1
+        self.mean.lerp_(gradient, 0.1)
+        self.square.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
+        scale = length / (1 - 0.9**self.count)
+        root = (self.square / (1 - 0.99**self.count)).sqrt_().add_(1e-12)
+        return self.mean.div(root).mul_(scale)
+
+    def taken(self, rows: Tensor) -> Adam:
+        fewer = Adam.__new__(Adam)
+        fewer.mean, fewer.square, fewer.count = self.mean[rows], self.square[rows], self.count
+        return fewer
+
+
+def improve(
+    blocks: Blocks, planes: Planes, ball: Ball, problem: tuple[Aim, Splits], duals: Duals, pace: Pace
+) -> tuple[Duals, Tensor]:
+    """Minimise the bounds over the duals until they are negative; give the best found and their values."""
+    aim, splits = problem
+    found = Duals(*(part.clone() for part in (duals.slopes, duals.multipliers, duals.weights)))
+    values = torch.full((len(duals.slopes),), torch.inf, dtype=duals.slopes.dtype)
+    places = torch.arange(len(values))
+    climb = Climb(blocks, planes, ball, aim, splits, duals)
+    for step in range(pace.steps + 1):
+        climb.look()
+        last = step == pace.steps
+        unfinished = climb.best_value >= 0
+        few = step % 4 == 3 and int(unfinished.sum()) < 0.75 * len(places)
+        if last or few or not bool(unfinished.any()):
+            climb.store(found, values, places)
+            if last or not bool(unfinished.any()):
+                break
+            rows = torch.nonzero(unfinished)[:, 0]
+            places = places[rows]
+            climb = climb.taken(rows)
+        climb.step(pace, pace.decay**step)
+    return found, values
+
+
+class Climb:
+    """The state of an ascent: the duals now, the best ones so far, and how each coordinate has moved."""
+
+    def __init__(
+        self, blocks: Blocks, planes: Planes, ball: Ball, aim: Aim, splits: Splits, duals: Duals
+    ) -> None:
+        self.blocks, self.planes, self.ball, self.aim, self.splits = blocks, planes, ball, aim, splits
+        self.now = duals
+        self.best = Duals(*(part.clone() for part in (duals.slopes, duals.multipliers, duals.weights)))
+        self.best_value = torch.full((len(duals.slopes),), torch.inf, dtype=duals.slopes.dtype)
+        self.movers = [Adam(part) for part in (duals.slopes, duals.multipliers, duals.weights)]
+        self.point: Point | None = None
+
+    def look(self) -> None:
+        """Evaluate the duals and remember them where they are the best so far."""
+        self.point = evaluate(self.blocks, self.planes, self.ball, self.aim, self.splits, self.now)
+        better = self.point.value < self.best_value
+        self.best_value = torch.where(better, self.point.value, self.best_value)
+        for best, now in (
+            (self.best.slopes, self.now.slopes),
+            (self.best.multipliers, self.now.multipliers),
+            (self.best.weights, self.now.weights),
+        ):
+            torch.where(better[:, None], now, best, out=best)
+
+    def step(self, pace: Pace, length: float) -> None:
+        """Move against the gradient at the last point."""
+        assert self.point is not None
+        result, now = self.point.substituted, self.now
+        inputs, scores = relaxed_values(
+            self.blocks, self.planes, self.aim.layer, now.slopes, result, self.point.image
+        )
+        downhill = self.movers[0].step(
+            result.coefficients.clamp(max=0).mul_(inputs), pace.slope_step * length
+        )
+        slopes = (now.slopes - downhill).clamp_(self.planes.least, self.planes.most)
+        multipliers, weights = now.multipliers, now.weights
+        if self.splits.units.shape[1]:
+            padded = torch.cat([inputs, inputs.new_zeros(len(inputs), 1)], dim=1)
+            uphill = padded.gather(1, self.splits.units) * self.splits.signs
+            multipliers = multipliers - self.movers[1].step(uphill, pace.multiplier_step * length)
+            multipliers.clamp_(min=0)
+        if weights.shape[1] > 1:
+            uphill = self.aim.gradient(scores)
+            weights = normalised(weights - self.movers[2].step(uphill, 0.1 * length))
+        self.now = Duals(slopes, multipliers, weights)
+
+    def store(self, duals: Duals, values: Tensor, places: Tensor) -> None:
+        duals.slopes[places] = self.best.slopes
+        duals.multipliers[places] = self.best.multipliers
+        duals.weights[places] = self.best.weights
+        values[places] = self.best_value
+
+    def taken(self, rows: Tensor) -> Climb:
+        """The ascent of some rows only."""
+        fewer = Climb(
+            self.blocks,
+            self.planes.taken(rows),
+            self.ball,
+            self.aim.taken(rows),
+            self.splits.taken(rows),
+            self.now.taken(rows),
+        )
+        fewer.best, fewer.best_value = self.best.taken(rows), self.best_value[rows]
+        fewer.movers = [mover.taken(rows) for mover in self.movers]
+        if self.point is not None:
+            fewer.point = self.point.taken(rows)
+        return fewer
+
+
+def normalised(weights: Tensor) -> Tensor:
+    positive = weights.clamp(min=1e-6)
+    return positive / positive.sum(1, keepdim=True)

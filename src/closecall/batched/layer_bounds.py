@@ -1,0 +1,107 @@
+"""Bounds on every unit over the whole domain, layer by layer, each with slopes of its own."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from closecall.batched.ascent import Aim, Duals, Pace, Splits, improve
+from closecall.batched.ball import Ball
+from closecall.batched.blocks import Blocks
+from closecall.batched.relaxation import Planes, confirmed
+from closecall.layers.layer import OUTWARD
+
+ROWS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, eq=False)
+class UnitBounds:
+    """lower ≤ a ≤ upper for every unit, in float64."""
+
+    lower: Tensor
+    upper: Tensor
+
+    @property
+    def open(self) -> Tensor:
+        return (self.lower < 0) & (self.upper > 0)
+
+    @property
+    def magnitudes(self) -> Tensor:
+        return torch.maximum(self.lower.abs(), self.upper.abs())
+
+
+def unit_bounds(
+    wide: Blocks, narrow: Blocks, ball: Ball, pace: Pace, until: float, known: UnitBounds | None = None
+) -> UnitBounds:
+    """Linear bounds for all units, then optimised ones (while there is time) where the sign is open.
+
+    `wide` and `ball` are in float64, `narrow` is the same network in float32; `known` bounds are never widened.
+    """
+    lower, upper = torch.zeros(wide.units, dtype=torch.float64), torch.zeros(wide.units, dtype=torch.float64)
+    for layer in range(1, wide.depth + 1):
+        span = wide.spans[layer]
+        lower[span], upper[span] = interval(wide, ball, lower, upper, layer)
+        if known is not None:
+            lower[span] = torch.maximum(lower[span], known.lower[span])
+            upper[span] = torch.minimum(upper[span], known.upper[span])
+        for steps in (0, pace.steps):
+            if steps and (layer == 1 or time.perf_counter() > until):
+                continue
+            units = torch.nonzero((lower[span] < 0) & (upper[span] > 0))[:, 0]
+            for some in units.split(ROWS_AT_ONCE // 2):
+                high, low = tightened(
+                    (wide, narrow),
+                    ball,
+                    UnitBounds(lower, upper),
+                    (layer, some),
+                    Pace(steps, pace.slope_step),
+                )
+                places = some + span.start
+                upper[places] = torch.minimum(upper[places], high)
+                lower[places] = torch.maximum(lower[places], low)
+    return UnitBounds(lower, upper)
+
+
+def interval(blocks: Blocks, ball: Ball, lower: Tensor, upper: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+    block = blocks.hidden[layer]
+    centre, spread, size = block.bias.clone(), torch.zeros_like(block.bias), block.bias.abs()
+    for source, weight in block.weights:
+        span = blocks.spans[source]
+        low, high = ball.box() if source == 0 else (lower[span].clamp(min=0), upper[span].clamp(min=0))
+        centre += weight @ ((low + high) / 2)
+        spread += weight.abs() @ ((high - low) / 2)
+        size = size + weight.abs() @ torch.maximum(low.abs(), high.abs())
+    spread += OUTWARD * size
+    return centre - spread, centre + spread
+
+
+def tightened(
+    both: tuple[Blocks, Blocks], ball: Ball, known: UnitBounds, place: tuple[int, Tensor], pace: Pace
+) -> tuple[Tensor, Tensor]:
+    """Upper and lower bounds of some units of a layer."""
+    wide, narrow = both
+    layer, units = place
+    rows = torch.zeros(2 * len(units), wide.hidden[layer].size, dtype=torch.float64)
+    rows[torch.arange(len(units)), units] = 1.0
+    rows[torch.arange(len(units)) + len(units), units] = -1.0
+    planes = Planes.between(known.lower, known.upper)
+    slopes = torch.where(known.upper > -known.lower, planes.most, planes.least).expand(len(rows), -1)
+    if pace.steps:
+        slopes = improved_slopes(narrow, planes, ball, (layer, rows), slopes, pace)
+    value, _ = confirmed(wide, planes, known.magnitudes, ball, (layer, rows), slopes, None)
+    return value[: len(units)], -value[len(units) :]
+
+
+def improved_slopes(
+    narrow: Blocks, planes: Planes, ball: Ball, top: tuple[int, Tensor], slopes: Tensor, pace: Pace
+) -> Tensor:
+    layer, rows = top
+    aim = Aim(layer, rows.float()[:, None], torch.zeros(len(rows), 1))
+    none = Splits(torch.zeros(len(rows), 0, dtype=torch.int64), torch.zeros(len(rows), 0))
+    duals = Duals(slopes.float(), torch.zeros(len(rows), 0), torch.ones(len(rows), 1))
+    ball = ball.to(torch.float32)
+    best, _ = improve(narrow, planes.to(torch.float32), ball, (aim, none), duals, pace)
+    return best.slopes.double()

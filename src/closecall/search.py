@@ -230,6 +230,7 @@ def decide(
         if replayed is None
         else classifier.network.forward(replayed.image[None].astype(np.float64))[0],
         notes=notes,
+        pixel_range=query.pixel_range,
     )
 
 

@@ -61,6 +61,7 @@ class Verdict:
     scores_before: Vector = field(repr=False)
     scores_after: Vector | None = field(repr=False)
     notes: tuple[str, ...] = ()
+    pixel_range: tuple[float, float] = (0.0, 1.0)
     version: str = __version__
 
     def summary(self) -> str:

@@ -20,7 +20,7 @@ Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Shape = tuple[int, ...]
 
-MOST_ENTRIES = 50_000_000
+MOST_ENTRIES = 20_000_000
 LARGEST_NUMBER = 2**31 - 1
 
 
@@ -75,7 +75,7 @@ class Sliding:
         return cls(kernel, strides or ones, dilations or ones, before, after, round_up)
 
     def output_sides(self, sides: Shape) -> Shape:
-        """floor((n + pads − d(k − 1) − 1)/s) + 1 for each side; rounding up never starts a window past the image."""
+        """⌊(n + pads − d(k − 1) − 1)/s⌋ + 1 for each side; if rounded up, no window starts past the image."""
         if len(sides) != len(self.kernel):
             raise ModelError(
                 f"a window of {len(self.kernel)} sides cannot slide over an image of sides {sides}."
@@ -115,12 +115,12 @@ class Sliding:
 def convolution(weight: Vector, shape: Shape, sliding: Sliding, groups: int = 1) -> tuple[csr_array, Shape]:
     """The matrix of a convolution with weight (outputs, inputs/groups, *kernel), and its output's shape.
 
-    y[o, p] = Σ over channels c of o's group and entries k of the window at p: weight[o, c, k] · x[c, p·s + k·d − pad]
+    y[o, p] = Σ_c Σ_k weight[o, c, k] · x[c, p·s + k·d − pad] over the channels c of o's group.
     """
     outputs, inputs = weight.shape[:2]
     if groups < 1 or shape[0] != inputs * groups or outputs % groups:
         raise ModelError(
-            f"a convolution with weight {weight.shape} in {groups} groups cannot read an input of shape {shape}."
+            f"a convolution with weight {weight.shape} in {groups} groups cannot read an input {shape}."
         )
     sides = shape[1:]
     places = sliding.places(sides)

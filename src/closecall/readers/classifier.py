@@ -49,25 +49,16 @@ def agreed(
     try:
         original = engine(images)
     except Exception as error:
-        raise ModelError(
-            f"{source}: the original model fails on a random image in {name}: {error}"
-        ) from error
-    with np.errstate(all="ignore"):
-        values = network.values(images.astype(np.float64))
-        scores = squeezed(values[-1], peeled)
-        if original.shape != scores.shape:
+        raise ModelError(f"{source}: {name} fails on a random image: {first_line(error)}") from error
+    if original.shape != (SAMPLES, network.classes):
+        raise ModelError(f"{source}: the model gives scores {original.shape}, read as {network.classes}.")
+    for image, expected in zip(images, original, strict=True):
+        difference, allowed = _compare(network, peeled, image, expected, precision)
+        if not difference <= allowed < np.inf:
             raise ModelError(
-                f"{source}: the model gives scores {original.shape}, but was read as {scores.shape}."
+                f"{source}: the network as read differs by {difference:.3g} from {name} on a random image, so "
+                "nothing about it could be trusted: closecall misreads it, or its numbers overflow."
             )
-        difference = float(np.abs(original - scores).max(initial=0.0))
-        largest = max(float(np.abs(value).max(initial=0.0)) for value in values)
-        share = max(TOLERANCE, 30 * precision)
-        allowed = share * float(np.abs(scores).max(initial=0.0)) + 30 * precision * largest
-    if not difference <= allowed < np.inf:
-        raise ModelError(
-            f"{source}: the network as read differs by {difference:.3g} from {name} on random images, so "
-            "nothing about it could be trusted: closecall misreads it, or its numbers overflow."
-        )
     note = f"a trailing {peeled} was peeled off: scores are logits"
     return Classifier(network, engines, source, (note,) if peeled else ())
 
@@ -79,3 +70,22 @@ def squeezed(scores: NDArray[np.float64], peeled: str) -> NDArray[np.float64]:
     shifted = scores - scores.max(axis=1, keepdims=True)
     logarithms = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return np.asarray(logarithms if peeled == "LogSoftmax" else np.exp(logarithms))
+
+
+def _compare(
+    network: Network, peeled: str, image: Images, expected: Images, precision: float
+) -> tuple[float, float]:
+    """How far the network is from the expected scores, and how far it may be."""
+    with np.errstate(all="ignore"):
+        values = network.values(image[None].astype(np.float64))
+        scores = squeezed(values[-1], peeled)[0]
+        largest = max(float(np.abs(value).max(initial=0.0)) for value in values)
+        allowed = (
+            max(TOLERANCE, 30 * precision) * float(np.abs(scores).max(initial=0.0)) + 30 * precision * largest
+        )
+        return float(np.abs(expected - scores).max(initial=0.0)), allowed
+
+
+def first_line(error: Exception) -> str:
+    """What an error of another library says, in one line."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

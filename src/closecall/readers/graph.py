@@ -38,15 +38,18 @@ from closecall.readers.tensor import (
     scattered,
 )
 
+MOST_VALUES = 5_000_000
+
 
 class GraphBuilder:
     """Collects nodes; every method gives the tensor that its operation makes."""
 
     def __init__(self, input_shape: Shape) -> None:
-        check_entries(math.prod(input_shape), "the input")
         self.input_shape = input_shape
         self.nodes: list[Node] = []
         self.sizes = [math.prod(input_shape)]
+        self.values = 0
+        self._make_room(self.sizes[0])
         self.entries = 0
 
     def input(self) -> Tensor:
@@ -64,13 +67,14 @@ class GraphBuilder:
 
     def affine(self, terms: Sequence[tuple[Tensor, Matrix | None]], bias: Array, shape: Shape) -> Tensor:
         """Σ matrix · tensor + bias, where a matrix of None is the identity."""
+        self._make_room(math.prod(shape))
         weights: dict[int, Matrix] = {}
         for tensor, matrix in terms:
             weight = self._over_node(tensor, matrix)
             weights[tensor.node] = weights[tensor.node] + weight if tensor.node in weights else weight
         layer = Affine.of(list(weights.values()), np.asarray(bias, dtype=np.float64).ravel())
         self.entries += sum(math.prod(w.shape) if isinstance(w, np.ndarray) else w.nnz for w in layer.weights)
-        check_entries(self.entries, "the network's matrices")
+        check_entries(self.entries, "the network's matrices and windows")
         return self._append(layer, tuple(weights), np.arange(layer.size).reshape(shape))
 
     def scaled(self, terms: Sequence[tuple[Tensor, Array | float]], constant: Array | float = 0.0) -> Tensor:
@@ -222,6 +226,7 @@ class GraphBuilder:
         size = self.sizes[tensor.node]
         if tensor.peeled or not np.array_equal(np.sort(tensor.places, axis=None), np.arange(size)):
             tensor = self.scaled([(tensor, 1.0)])
+        self._make_room(tensor.size)
         return self._append(Relu(tensor.size), (tensor.node,), tensor.places)
 
     def leaky_relu(self, tensor: Tensor, slope: Array | float) -> Tensor:
@@ -250,8 +255,9 @@ class GraphBuilder:
     def max_pool(self, tensor: Tensor, sliding: Sliding) -> Tensor:
         """The largest entry of each window of (1, channels, *sides)."""
         windows, shape = max_pool_windows(self._image(tensor), sliding)
+        self._make_room(len(windows))
         self.entries += windows.size
-        check_entries(self.entries, "the network's windows")
+        check_entries(self.entries, "the network's matrices and windows")
         if tensor.peeled:
             tensor = self.scaled([(tensor, 1.0)])
         mapped = np.where(windows >= 0, tensor.places.ravel()[windows], -1)
@@ -263,6 +269,11 @@ class GraphBuilder:
         if tensor.peeled or tensor.shape[axis] != tensor.size:
             raise UnsupportedLayerError(f"a {name} is exact only as the last operation, over all classes.")
         return replace(tensor, peeled=name)
+
+    def _make_room(self, count: int) -> None:
+        self.values += count
+        if self.values > MOST_VALUES:
+            raise ModelError(f"the network has more than {MOST_VALUES:,} values, too many for closecall.")
 
     def _append(self, layer: Layer, inputs: tuple[int, ...], places: Indices) -> Tensor:
         self.nodes.append(Node(layer, inputs))

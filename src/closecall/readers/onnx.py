@@ -19,7 +19,7 @@ from closecall.layers.maps import Shape, check_entries
 from closecall.readers import arithmetic
 from closecall.readers import onnx_layers as layers
 from closecall.readers import onnx_shapes as shapes
-from closecall.readers.classifier import HALF, SINGLE, Classifier, Engine, agreed
+from closecall.readers.classifier import HALF, SINGLE, Classifier, Engine, agreed, first_line
 from closecall.readers.engines import in_batches, open_session, run_session
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.onnx_layers import Call, Value
@@ -92,8 +92,8 @@ class Layout:
 
 def read_file(path: Path, input_shape: Shape | None = None) -> Classifier:
     """Read a file and compare it with onnxruntime."""
-    file = open_file(path)
     with np.errstate(all="ignore"):
+        file = open_file(path)
         builder, output, layout = read_graph(file, input_shape)
         network = builder.finish(output)
     engines = {"onnxruntime": session_engine(file, layout)}
@@ -105,7 +105,7 @@ def session_engine(file: OnnxFile, layout: Layout) -> Engine:
     try:
         session = open_session(str(file.path.resolve()) if file.external else file.content)
     except Exception as error:
-        raise ModelError(f"{file.path}: onnxruntime refuses the file ({error}).") from error
+        raise ModelError(f"{file.path}: onnxruntime refuses the file ({first_line(error)}).") from error
     shape = layout.single if layout.batch == 0 else layout.single[1:]
     return in_batches(run_session(session, shape, layout.batch), layout.image)
 
@@ -182,7 +182,9 @@ def run_node(
         ZeroDivisionError,
         MemoryError,
     ) as error:
-        raise ModelError(f"{where}: its inputs and attributes do not fit together ({error}).") from error
+        raise ModelError(
+            f"{where}: its inputs and attributes do not fit together ({first_line(error)})."
+        ) from error
     return result if isinstance(result, list) else [result]
 
 
@@ -212,6 +214,8 @@ def find_layout(entry: Any, output: Any, input_shape: Shape | None) -> Layout:
     if kind.elem_type not in FLOATS:
         raise ModelError(f"the input {entry.name!r} must be a tensor of floats.")
     sides = _sides(kind, input_shape)
+    if not sides:
+        raise ModelError(f"the input {entry.name!r} is a single number: expected an image.")
     if any(side is None for side in sides[1:]):
         sides = _filled(sides, input_shape)
     first, rest = sides[0], tuple(side for side in sides[1:] if side is not None)

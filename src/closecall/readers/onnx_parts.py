@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from closecall.errors import ModelError
 from closecall.layers.maps import Shape, check_entries
+from closecall.readers.classifier import first_line
 
 OLDEST_OPSET = 7
 LARGEST_FILE = 2**31 - 1
@@ -50,7 +51,9 @@ def parse(content: bytes, path: Path) -> OnnxFile:
     try:
         model.ParseFromString(content)
     except Exception as error:
-        raise ModelError(f"{path} is not an ONNX file ({error}): export the model again.") from error
+        raise ModelError(
+            f"{path} is not an ONNX file ({first_line(error)}): export the model again."
+        ) from error
     opset = _opset(model, path)
     tensors = list(_all_tensors(model))
     external = any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors)
@@ -67,8 +70,7 @@ def parse(content: bytes, path: Path) -> OnnxFile:
     try:
         onnx.checker.check_model(str(path) if external else model.SerializeToString() if unsaid else content)
     except Exception as error:
-        reason = str(error).strip().splitlines()
-        raise ModelError(f"{path} is not a valid ONNX model ({reason[0] if reason else error}).") from error
+        raise ModelError(f"{path} is not a valid ONNX model ({first_line(error)}).") from error
     constants = {tensor.name: constant(tensor, path.parent) for tensor in model.graph.initializer}
     half = any(tensor.data_type == onnx.TensorProto.FLOAT16 for tensor in tensors)
     return OnnxFile(path, content, model.graph, opset, constants, external, half)

@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import Shape
 from closecall.readers.aten import CONSTANTS, JOINS, MOVES, OPERATIONS
-from closecall.readers.classifier import SINGLE
+from closecall.readers.classifier import SINGLE, first_line
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.tensor import Array, Indices, Tensor
 
@@ -50,7 +50,9 @@ def read_module(module: nn.Module, input_shape: Shape) -> tuple[GraphBuilder, Te
     except ModelError:
         raise
     except Exception as error:
-        raise ModelError(f"the module fails on an image of shape {input_shape}: {error}") from error
+        raise ModelError(
+            f"the module fails on an image of shape {input_shape}: {first_line(error)}"
+        ) from error
     if not isinstance(output, torch.Tensor):
         raise ModelError(
             f"the module must return one tensor of class scores, but returns {type(output).__name__}."

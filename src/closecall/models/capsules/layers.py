@@ -59,13 +59,14 @@ class ClassCapsules(nn.Module):
         self.classes, self.routing = classes, routing
         self.weight = nn.Parameter(torch.empty(count, child_dimensions, classes * dimensions))
         if routing == "attention":
-            self.prior = nn.Parameter(torch.zeros(count, classes))
+            self.prior = nn.Parameter(torch.zeros(classes, count))
         nn.init.normal_(self.weight, std=VOTE_SCALE)
 
     def votes(self, children: Tensor) -> Tensor:
-        """Give û (batch, children, classes, dimensions) by one batched product."""
+        """Give û (batch, classes, children, dimensions) by one batched product."""
         votes = torch.bmm(children.transpose(0, 1), self.weight)  # (children, B, classes · dimensions)
-        return votes.reshape(*votes.shape[:2], self.classes, -1).transpose(0, 1)
+        parted = votes.reshape(*votes.shape[:2], self.classes, -1)
+        return parted.permute(1, 2, 0, 3).contiguous()
 
     def forward(
         self, children: Tensor, iterations: int, all_gradients: bool, trace: list[Tensor] | None = None

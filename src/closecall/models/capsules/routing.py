@@ -1,11 +1,10 @@
 """How capsules agree: squash, routing by agreement and routing by self-attention.
 
-Votes û_{j|i} of child i for parent j have the shape (batch, children, parents, dimensions).
+Votes û_{j|i} of child i for parent j have the shape (batch, parents, children, dimensions): each parent finds
+the votes for it side by side in memory.
 """
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch import Tensor
@@ -31,8 +30,9 @@ def squash(vectors: Tensor) -> Tensor:
 def steep_squash(vectors: Tensor) -> Tensor:
     """Shorten vectors to a length below 1, more sensitively near 0: (1 − exp(−‖s‖)) · s/‖s‖."""
     length = lengths_of(vectors).unsqueeze(-1)
-    # expm1 is exact for short vectors; the clamp makes the quotient 0/tiny at s = 0.
-    return vectors * (-torch.expm1(-length) / length.clamp_min(1e-12))
+    # 1 − exp(−x) = 2t/(1 + t) with t = tanh(x/2) is exact for short vectors too; at 0 the quotient is 0/tiny.
+    tangent = torch.tanh(length / 2)
+    return vectors * (2 * tangent / ((1 + tangent) * length.clamp_min(1e-12)))
 
 
 def dynamic_routing(
@@ -45,21 +45,21 @@ def dynamic_routing(
     The softmax is over parents, Σ_j c_ij = 1, so the first c is 1/parents without computing it. Gradients
     flow through the last iteration only, unless `all_gradients`. `trace` receives c of every iteration.
     """
-    share = 1 / votes.shape[2]
+    share = 1 / votes.shape[1]
     logits: Tensor | None = None
     for iteration in range(iterations):
         last = iteration == iterations - 1
         seen = votes if last or all_gradients else votes.detach()
         if logits is None:
-            sums = seen.sum(1) * share
+            sums = seen.sum(2) * share
         else:
-            couplings = logits.softmax(2)
-            sums = torch.einsum("bij,bijd->bjd", couplings, seen)
+            couplings = logits.softmax(1)
+            sums = torch.einsum("bji,bjid->bjd", couplings, seen)
         if trace is not None:
             trace.append(torch.full_like(votes[..., 0], share) if logits is None else couplings)
         parents = squash(sums)
         if not last:
-            agreement = torch.einsum("bijd,bjd->bij", seen, parents)
+            agreement = torch.einsum("bjid,bjd->bji", seen, parents)
             logits = agreement if logits is None else logits + agreement
     return parents
 
@@ -71,7 +71,6 @@ def attention_routing(votes: Tensor, prior: Tensor) -> Tensor:
 
     Σ_k û_{j|i}·û_{j|k} = û_{j|i}·(Σ_k û_{j|k}): no product of all pairs is needed.
     """
-    scale = 1 / math.sqrt(votes.shape[-1])
-    agreement = torch.einsum("bijd,bjd->bij", votes, votes.sum(1)) * scale
-    couplings = agreement.softmax(2) + prior
-    return steep_squash(torch.einsum("bij,bijd->bjd", couplings, votes))
+    agreement = torch.einsum("bjid,bjd->bji", votes, votes.sum(2)) * votes.shape[-1] ** -0.5
+    couplings = agreement.softmax(1) + prior
+    return steep_squash(torch.einsum("bji,bjid->bjd", couplings, votes))

@@ -47,7 +47,7 @@ RECIPES = {
     "mnist-dnn4": Recipe("dnn", {"sizes": [20, 10, 8, 8, 8]}, NARROW, (0, 1)),
     "mnist-dnn5": Recipe("dnn", {"sizes": [20, 20, 10, 10, 10]}, NARROW, (0, 1)),
     "mnist-50x2": Recipe("dnn", {"sizes": [50, 50]}, WIDE),
-    "mnist-cnn": Recipe("cnn", {"blocks": ["8x8s2p1/2", "24x3/2"], "hidden": [32]}, CONVOLUTIONAL),
+    "mnist-cnn": Recipe("cnn", {"blocks": ["8x10s2/2", "48x4/2"], "hidden": [64]}, CONVOLUTIONAL),
     "mnist-cnn-paper": Recipe(
         "cnn", {"blocks": ["4x6s2/2", "4x3/2"], "hidden": [32], "convolution": "paper"}, PAPER
     ),

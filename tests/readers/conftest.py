@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+
+from closecall.readers import Classifier, read
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +56,27 @@ def save(tmp_path_factory: pytest.TempPathFactory) -> Callable[[onnx.ModelProto 
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def read_as_onnxruntime() -> Callable[..., Classifier]:
+    """Read a file and compare network and engine with another session of onnxruntime."""
+
+    def compare(path: Path, *, peeled: bool = False) -> Classifier:
+        classifier = read(path)
+        session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+        entry = session.get_inputs()[0]
+        sides = [side if isinstance(side, int) else 1 for side in entry.shape]
+        images = (
+            np.random.default_rng(5).uniform(-1, 2, (3, *classifier.network.input_shape)).astype(np.float32)
+        )
+        expected = np.stack(
+            [session.run(None, {entry.name: image.reshape(sides)})[0].ravel() for image in images]
+        )
+        np.testing.assert_allclose(classifier.engines["onnxruntime"](images), expected, atol=1e-5, rtol=1e-5)
+        if not peeled:
+            scores = classifier.network.forward(images.astype(np.float64))
+            np.testing.assert_allclose(scores, expected, atol=1e-4, rtol=1e-4)
+        return classifier
+
+    return compare

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closecall.errors import QueryError
-from closecall.readers.vnnlib import DEEPEST, Property, parse_property, read_property
+from closecall.readers.brackets import DEEPEST
+from closecall.readers.vnnlib import Property, parse_property, read_property
 
 DECLARED = "".join(f"(declare-const {name} Real)\n" for name in ("X_0", "X_1", "Y_0", "Y_1", "Y_2"))
 BOX = "(assert (>= X_0 -1)) (assert (<= X_0 2.5)) (assert (and (>= X_1 0) (<= X_1 1e0)))\n"

@@ -55,7 +55,11 @@ def _read_module(module: Any, input_shape: tuple[int, ...] | None, source: str) 
         raise ModelError(
             "The shape of one image is not known: pass input_shape, such as (1, 28, 28), with the module."
         )
-    shape = tuple(int(side) for side in shape)
+    if not isinstance(shape, (tuple, list)) or not all(isinstance(side, int) and side > 0 for side in shape):
+        raise ModelError(
+            f"The shape of one image must be positive whole numbers such as (1, 28, 28), not {shape}."
+        )
+    shape = tuple(shape)
     builder, output = read_module(module, shape)
     engines = ModuleEngines(module, shape)
     return agreed(builder.finish(output), output.peeled, engines, source, precision=precision_of(module))

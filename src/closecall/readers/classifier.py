@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.errors import ModelError
+from closecall.errors import DataError, ModelError
 from closecall.network import Network
 
 Images = NDArray[np.float32]
@@ -32,7 +32,10 @@ class Classifier:
 
     def predict(self, image: NDArray[np.floating[Any]]) -> int:
         """The class that the original model gives an image."""
-        images = np.asarray(image, dtype=np.float32).reshape(1, *self.network.input_shape)
+        images = np.asarray(image, dtype=np.float32)
+        if images.size != self.network.input_size:
+            raise DataError(f"expected an image of shape {self.network.input_shape}, not {images.shape}.")
+        images = images.reshape(1, *self.network.input_shape)
         return int(next(iter(self.engines.values()))(images)[0].argmax())
 
 
@@ -51,13 +54,14 @@ def agreed(
     except Exception as error:
         raise ModelError(f"{source}: {name} fails on a random image: {first_line(error)}") from error
     if original.shape != (SAMPLES, network.classes):
-        raise ModelError(f"{source}: the model gives scores {original.shape}, read as {network.classes}.")
+        found = " × ".join(map(str, original.shape))
+        raise ModelError(f"{source}: {SAMPLES} images give {found} scores, but {network.classes} were read.")
     for image, expected in zip(images, original, strict=True):
         difference, allowed = _compare(network, peeled, image, expected, precision)
         if not difference <= allowed < np.inf:
             raise ModelError(
-                f"{source}: the network as read differs by {difference:.3g} from {name} on a random image, so "
-                "nothing about it could be trusted: closecall misreads it, or its numbers overflow."
+                f"{source}: the network as read differs by {difference:.3g} from {name} on a random image, "
+                "so nothing about it could be trusted: closecall misreads it, or its numbers overflow."
             )
     note = f"a trailing {peeled} was peeled off: scores are logits"
     return Classifier(network, engines, source, (note,) if peeled else ())

@@ -5,14 +5,11 @@ Strict inequalities are read as their closure, so a point on the boundary counts
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import math
 import re
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +17,12 @@ from numpy.typing import NDArray
 
 from closecall.errors import QueryError
 from closecall.layers.maps import MOST_ENTRIES
+from closecall.readers.brackets import Expression, forms, read_text, shown
 
 Vector = NDArray[np.float64]
-# A token or a list of expressions, as nested as the text.
-Expression = str | list["Expression"]
-
-MOST_BYTES = 100_000_000
-MOST_TOKENS = 3_000_000
-DEEPEST = 100
 MOST_CASES = 20_000
 MOST_CONSTRAINTS = 1_000_000
 
-TOKEN = re.compile(r";[^\n]*|([()])|([^\s();]+)")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 VARIABLE = re.compile(r"([XY])_(\d{1,9})")
 IGNORED = {"set-logic", "set-info", "set-option", "check-sat", "exit", "get-model"}
@@ -67,7 +58,7 @@ Cases = list[list[Constraint]]
 
 def read_property(path: str | Path, inputs: int, outputs: int) -> Property:
     """Read a file, plain or gzipped, for a network with so many inputs and outputs."""
-    return parse_property(_text(Path(path)), inputs, outputs)
+    return parse_property(read_text(Path(path)), inputs, outputs)
 
 
 def parse_property(text: str, inputs: int, outputs: int) -> Property:
@@ -75,7 +66,7 @@ def parse_property(text: str, inputs: int, outputs: int) -> Property:
     declared: set[tuple[str, int]] = set()
     always: list[Constraint] = []
     choices: list[Cases] = []
-    for form in _forms(text):
+    for form in forms(text):
         command = form[0] if isinstance(form, list) and form else form
         if command == "declare-const" and len(form) == 3:
             declared.add(_variable(form[1]))
@@ -87,7 +78,7 @@ def parse_property(text: str, inputs: int, outputs: int) -> Property:
             else:
                 choices.append(cases)
         elif not (isinstance(command, str) and command in IGNORED):
-            raise QueryError(f"VNN-LIB: expected declare-const or assert, but found {_shown(form)}.")
+            raise QueryError(f"VNN-LIB: expected declare-const or assert, but found {shown(form)}.")
     expected = {("X", index) for index in range(inputs)} | {("Y", index) for index in range(outputs)}
     if declared != expected:
         counts = [sum(kind == letter for letter, _ in declared) for kind in "XY"]
@@ -107,67 +98,13 @@ def parse_property(text: str, inputs: int, outputs: int) -> Property:
     return _boxed(always, _product(choices), (inputs, outputs))
 
 
-# Text to nested lists.
-
-
-def _text(path: Path) -> str:
-    try:
-        content = path.read_bytes() if path.stat().st_size <= MOST_BYTES else None
-        if content is not None and content[:2] == b"\x1f\x8b":
-            with gzip.GzipFile(fileobj=BytesIO(content)) as file:
-                content = file.read(MOST_BYTES + 1)
-        if content is None or len(content) > MOST_BYTES:
-            raise QueryError(f"{path} is larger than the {MOST_BYTES:,} bytes that closecall reads.")
-        return content.decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise QueryError(f"Cannot read the property {path}: {error}.") from error
-
-
-def _forms(text: str) -> Iterator[list[Expression]]:
-    """The outermost lists of a text, one after the other."""
-    open_lists: list[list[Expression]] = []
-    count = 0
-    for match in TOKEN.finditer(text):
-        bracket, word = match.groups()
-        count += 1
-        if count > MOST_TOKENS:
-            raise QueryError(f"VNN-LIB: one expression has more than {MOST_TOKENS:,} parts.")
-        if bracket == "(":
-            if len(open_lists) >= DEEPEST:
-                raise QueryError(f"VNN-LIB: brackets are nested more than {DEEPEST} deep.")
-            open_lists.append([])
-        elif bracket == ")":
-            if not open_lists:
-                raise QueryError("VNN-LIB: a closing bracket has no opening one.")
-            done = open_lists.pop()
-            if open_lists:
-                open_lists[-1].append(done)
-            else:
-                count = 0
-                yield done
-        elif word is not None:
-            if not open_lists:
-                raise QueryError(f"VNN-LIB: expected an opening bracket, but found {_shown(word)}.")
-            open_lists[-1].append(word)
-    if open_lists:
-        raise QueryError("VNN-LIB: a closing bracket is missing at the end.")
-
-
-def _shown(expression: Expression) -> str:
-    """The beginning of an expression, for messages."""
-    if isinstance(expression, str):
-        return repr(expression if len(expression) <= 40 else expression[:40] + "…")
-    words = [part[:40] if isinstance(part, str) else "(…)" for part in expression[:4]]
-    return repr(f"({' '.join(words)}{' …' if len(expression) > 4 else ''})")
-
-
 # Nested lists to cases of linear constraints. The depth of recursion is bounded by that of the brackets.
 
 
 def _cases(expression: Expression) -> Cases:
     """A formula as a disjunction of conjunctions."""
     if not isinstance(expression, list) or not expression:
-        raise QueryError(f"VNN-LIB: expected and, or, <= or >=, but found {_shown(expression)}.")
+        raise QueryError(f"VNN-LIB: expected and, or, <= or >=, but found {shown(expression)}.")
     operator, *operands = expression
     if operator == "or" and operands:
         return _bounded([case for operand in operands for case in _cases(operand)])
@@ -176,7 +113,7 @@ def _cases(expression: Expression) -> Cases:
     if operator in ("<=", "<", ">=", ">") and len(operands) == 2:
         small, large = operands if operator in ("<=", "<") else operands[::-1]
         return [[_at_most(small, large)]]
-    raise QueryError(f"VNN-LIB: expected and, or, <= or >=, but found {_shown(expression)}.")
+    raise QueryError(f"VNN-LIB: expected and, or, <= or >=, but found {shown(expression)}.")
 
 
 def _product(choices: list[Cases]) -> Cases:
@@ -221,7 +158,7 @@ def _linear(expression: Expression) -> Linear:
         first = terms[0] if operator == "+" or len(terms) > 1 else _scaled(terms[0], -1.0)
         return _added([first, *(_scaled(term, 1.0 if operator == "+" else -1.0) for term in terms[1:])])
     raise QueryError(
-        f"VNN-LIB: expected a number, a variable or a linear term, but found {_shown(expression)}."
+        f"VNN-LIB: expected a number, a variable or a linear term, but found {shown(expression)}."
     )
 
 
@@ -251,7 +188,7 @@ def _multiplied(terms: Sequence[Linear]) -> Linear:
 def _variable(expression: Expression) -> tuple[str, int]:
     match = VARIABLE.fullmatch(expression) if isinstance(expression, str) else None
     if match is None:
-        raise QueryError(f"VNN-LIB: expected a variable such as X_0 or Y_0, but found {_shown(expression)}.")
+        raise QueryError(f"VNN-LIB: expected a variable such as X_0 or Y_0, but found {shown(expression)}.")
     return match[1], int(match[2])
 
 

@@ -142,11 +142,12 @@ def _fill(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
         raise ModelError(
             f"{path} {state} tensor {odd!r}, so it does not belong to the architecture beside it."
         )
-    for name, tensor in tensors.items():
-        if tensor.shape != wanted[name].shape or tensor.dtype != wanted[name].dtype:
+    for name, empty in wanted.items():
+        tensor = tensors[name]
+        if tensor.shape != empty.shape or tensor.dtype != empty.dtype:
             raise ModelError(
                 f"{path}: {name!r} is {tensor.dtype} {tuple(tensor.shape)} but the architecture beside it "
-                f"needs {wanted[name].dtype} {tuple(wanted[name].shape)}."
+                f"needs {empty.dtype} {tuple(empty.shape)}."
             )
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise ModelError(f"{path}: {name!r} holds NaN or infinite weights; train the model again.")

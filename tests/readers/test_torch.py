@@ -127,6 +127,8 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "mean kept": lambda x: (x - x.mean((2, 3), keepdim=True)).flatten(1),
     "sum": lambda x: x.sum(dim=1).flatten(1),
     "squeeze": lambda x: x.unsqueeze(1).squeeze(1).flatten(1),
+    "chosen entries": lambda x: x[:, [1, 0, 1]][..., torch.tensor([0, 5])].flatten(1),
+    "three dimensions": lambda x: F.avg_pool3d(F.max_pool3d(x.unsqueeze(1), 2, 1), (1, 2, 3)).flatten(1),
     "slices": lambda x: x[:, 1:, ::2, 3:].flatten(1),
     "flip": lambda x: x.flip(3).flatten(1),
     "chunks": lambda x: sum(part for part in x.chunk(2, dim=1)).flatten(1),
@@ -154,6 +156,8 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
 def _written(image: Tensor) -> Tensor:
     copied = image.clone()
     copied[:, 0] = 0.25
+    copied[:, 0, 1] = image[:, 1, 0] * 2
+    copied[0, 1, 5] = torch.arange(8) / 4
     copied[:, 1, :2].mul_(2.0)
     return copied.flatten(1)
 

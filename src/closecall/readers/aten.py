@@ -27,6 +27,8 @@ MOVES = {
     "diagonal",
     "expand",
     "flip",
+    "gather",
+    "index",
     "index_select",
     "lift_fresh",
     "narrow",
@@ -55,8 +57,9 @@ MOVES = {
     "_reshape_alias",
     "_unsafe_view",
 }
-# Operations that take only a tensor's shape.
+# Operations that take only their first tensor's shape.
 CONSTANTS = {
+    "copy",
     "empty_like",
     "fill",
     "full_like",
@@ -276,6 +279,11 @@ def pad(builder: GraphBuilder, tensor: Tensor, pads: Sequence[int], value: float
     )
 
 
+def copy(_: GraphBuilder, onto: Tensor | Array, source: Tensor, *_settings: Any) -> Tensor:
+    """What is written over another tensor, broadcast to its shape."""
+    return source.moved(lambda places: np.broadcast_to(places, onto.shape))
+
+
 def softmax(builder: GraphBuilder, tensor: Tensor, axis: int, _half: bool = False) -> Tensor:
     return builder.peeled(tensor, axis, "Softmax")
 
@@ -290,6 +298,7 @@ def relu(builder: GraphBuilder, tensor: Tensor) -> Tensor:
 
 OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "_adaptive_avg_pool2d": adaptive_average_pool,
+    "_adaptive_avg_pool3d": adaptive_average_pool,
     "_log_softmax": log_softmax,
     "_native_batch_norm_legit_no_training": batch_norm,
     "_prelu_kernel": leaky_relu,
@@ -299,16 +308,19 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "add": add,
     "addmm": addmm,
     "avg_pool2d": average_pool,
+    "avg_pool3d": average_pool,
     "bmm": matmul,
     "clamp": clamp,
     "clamp_max": clamp_max,
     "clamp_min": clamp,
     "constant_pad_nd": pad,
     "convolution": convolution,
+    "copy": copy,
     "div": divide,
     "hardtanh": hardtanh,
     "leaky_relu": leaky_relu,
     "max_pool2d_with_indices": max_pool,
+    "max_pool3d_with_indices": max_pool,
     "maximum": arithmetic.larger,
     "mean": mean,
     "minimum": arithmetic.smaller,

@@ -52,7 +52,7 @@ class WarmProgram:
         self.row_upper = milp.row_upper.astype(np.float64)
         self._matrix = csr_array(milp.matrix)
         self._transposes: tuple[csr_array, csr_array] | None = None
-        self._strategy = _DUAL
+        self._feasible = False  # whether the basis is known to be primal feasible
         self._highs = _hand_over(self, self._matrix)
 
     @property
@@ -66,14 +66,13 @@ class WarmProgram:
     def set_objective(self, columns: Indices, costs: Vector) -> None:
         """Minimise costs·v[columns] from now on; all other costs become zero.
 
-        The basis stays primal feasible, so the next solve is by the primal simplex.
+        A basis that was primal feasible stays so, and the next solve is by the primal simplex.
         """
         objective = np.zeros(self.columns)
         objective[columns] = costs
         changed = np.flatnonzero(objective != self.objective).astype(np.int32)
         self.objective = objective
         self._highs.changeColsCost(len(changed), changed, objective[changed])
-        self._strategy = _PRIMAL
 
     def set_column_bounds(self, columns: Indices, lower: Vector, upper: Vector) -> None:
         """Change the bounds of some columns; the next solve is by the dual simplex."""
@@ -81,13 +80,13 @@ class WarmProgram:
         self._highs.changeColsBounds(
             len(columns), np.asarray(columns, dtype=np.int32), self.lower[columns], self.upper[columns]
         )
-        self._strategy = _DUAL
+        self._feasible = False
 
     def set_row_bounds(self, row: int, lower: float, upper: float) -> None:
         """Change the bounds of one row; the next solve is by the dual simplex."""
         self.row_lower[row], self.row_upper[row] = lower, upper
         self._highs.changeRowBounds(row, lower, upper)
-        self._strategy = _DUAL
+        self._feasible = False
 
     def add_row(self, columns: Indices, entries: Vector, lower: float, upper: float) -> None:
         """Require lower ≤ entries·v[columns] ≤ upper too."""
@@ -97,7 +96,7 @@ class WarmProgram:
         self._transposes = None
         self.row_lower, self.row_upper = np.append(self.row_lower, lower), np.append(self.row_upper, upper)
         self._highs.addRow(lower, upper, len(places), places, np.asarray(entries, dtype=np.float64))
-        self._strategy = _DUAL
+        self._feasible = False
 
     def get_basis(self) -> Basis:
         return self._highs.getBasis()
@@ -108,7 +107,7 @@ class WarmProgram:
         if missing > 0:
             basis.row_status = [*basis.row_status, *[highspy.HighsBasisStatus.kBasic] * missing]
         self._highs.setBasis(basis)
-        self._strategy = _DUAL
+        self._feasible = False
 
     def solve(
         self, *, cutoff: float = math.inf, iterations: int | None = None, seconds: float = math.inf
@@ -119,12 +118,13 @@ class WarmProgram:
         After `iterations` simplex steps or `seconds` the status is "limit"; the duals reached are kept.
         """
         highs = self._highs
-        highs.setOptionValue("simplex_strategy", self._strategy if math.isinf(cutoff) else _DUAL)
+        highs.setOptionValue("simplex_strategy", _PRIMAL if self._feasible and math.isinf(cutoff) else _DUAL)
         highs.setOptionValue("objective_bound", cutoff)
         highs.setOptionValue("simplex_iteration_limit", 2**31 - 1 if iterations is None else iterations)
         highs.setOptionValue("time_limit", highs.getRunTime() + max(0.0, seconds))
         highs.run()
         status = _STATUSES.get(highs.getModelStatus(), "limit")
+        self._feasible = status == "optimal"
         values = np.array(highs.getSolution().col_value) if status == "optimal" else None
         return status, float(highs.getInfo().objective_function_value), values
 

@@ -29,7 +29,7 @@ def _print_version(wanted: bool) -> None:
 def _options(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    version: Annotated[
+    _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
@@ -47,5 +47,7 @@ def main() -> None:
         sys.exit(2 if isinstance(error, InputError) else 1)
 
 
+from closecall.cli import query as _query  # noqa: E402, F401
+from closecall.cli import saved as _saved  # noqa: E402, F401
 from closecall.cli import train as _train  # noqa: E402, F401
 from closecall.cli import zoo as _zoo  # noqa: E402, F401

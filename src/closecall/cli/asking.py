@@ -1,0 +1,133 @@
+"""From the options of a command to an image, a label and the meaning of the question."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from closecall.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from closecall.data import Split
+    from closecall.readers import Classifier
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {"norm": "l1", "target": "paper", "ratio": 1.2, "outputs": "relu", "cap": 0.2},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """The model and the image that a question is about, and where both came from."""
+
+    classifier: Classifier
+    image: NDArray[np.float32]
+    label: int | None
+    class_names: tuple[str, ...]
+    origin: dict[str, Any]
+
+
+def find_subject(
+    model: str,
+    dataset: str | None,
+    index: int | None,
+    split: str,
+    image: Path | None,
+    label: int | None,
+) -> Subject:
+    """Read the model and the image, from a data set or from a file."""
+    if (dataset is None) == (image is None):
+        said = "neither was" if dataset is None else "both were"
+        raise InputError(f"Give the image by --dataset and --index, or by --image: {said} given.")
+    if dataset is not None:
+        return _from_dataset(model, dataset, index, split, label)
+    if index is not None:
+        raise InputError("--index counts the images of a --dataset: leave it out beside --image.")
+    return _from_file(model, cast("Path", image), label)
+
+
+def _from_dataset(model: str, dataset: str, index: int | None, split: str, label: int | None) -> Subject:
+    from closecall import data
+
+    if index is None:
+        raise InputError(f"Which image of {dataset}? Add --index, counted from 0.")
+    if label is not None:
+        raise InputError("A data set brings its own labels: leave --label out beside --dataset.")
+    images = data.load(dataset, cast("Split", split))
+    picked, known = images.image(index), int(images.labels[index])
+    classifier = read_model(model, images.input_shape)
+    origin = {"dataset": dataset, "split": split, "index": index}
+    return Subject(classifier, picked, known, images.class_names, origin)
+
+
+def _from_file(model: str, image: Path, label: int | None) -> Subject:
+    from closecall import data
+
+    if not image.is_file():
+        raise InputError(f"There is no image file {image}.")
+    classifier = read_model(model)
+    pixels = data.load_image(image, picture_shape(classifier.network.input_shape))
+    names = tuple(str(number) for number in range(classifier.network.classes))
+    return Subject(classifier, pixels, label, names, {"image": str(image)})
+
+
+def read_model(model: str, shape: tuple[int, ...] | None = None) -> Classifier:
+    """Read a model; the shape of its images is only needed by files that leave it open."""
+    from closecall.readers import read
+
+    return read(model, shape if model.lower().endswith(".onnx") else None)
+
+
+def picture_shape(input_shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """(channels, height, width) of a network's images, also of one that takes flat rows of square images."""
+    if len(input_shape) == 3:
+        return input_shape
+    if len(input_shape) == 2:
+        return (1, *input_shape)
+    size = math.prod(input_shape)
+    for channels in (1, 3):
+        side = math.isqrt(size // channels)
+        if channels * side * side == size:
+            return channels, side, side
+    raise InputError(
+        f"The model takes {size} numbers, which are no square picture: give the image by --dataset."
+    )
+
+
+def meaning(
+    preset: str | None,
+    *,
+    norm: str | None,
+    target: str | None,
+    cap: float | None,
+    margin: float | None,
+    ratio: float | None,
+    outputs: str | None,
+) -> dict[str, Any]:
+    """What is asked, as arguments of nearest() and certify(); what was given wins over the preset."""
+    if preset is not None and preset not in PRESETS:
+        raise InputError(f"There is no preset {preset!r}: the only one is {', '.join(PRESETS)}.")
+    if margin is not None and ratio is not None:
+        raise InputError("--margin and --ratio both say how clear the change must be: give one of them.")
+    given = {"norm": norm, "target": target, "cap": cap, "margin": margin, "ratio": ratio, "outputs": outputs}
+    asked = {**PRESETS.get(preset or "", {}), **{k: v for k, v in given.items() if v is not None}}
+    if margin is not None:
+        asked.pop("ratio", None)
+    if "target" in asked:
+        asked["target"] = read_target(asked["target"])
+    return asked
+
+
+def read_target(text: str) -> int | str:
+    """`any`, `paper` or the number of a class."""
+    if text in ("any", "paper"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--target takes any, paper or the number of a class, not {text!r}.") from None

@@ -1,0 +1,102 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+QUESTION, IMAGE, SEARCH, COSTS = "The question", "The image", "The search", "The paper's extra costs"
+
+Model = Annotated[
+    str,
+    typer.Option("--model", help="An .onnx file, a folder that `closecall train` wrote, or zoo:NAME."),
+]
+DatasetName = Annotated[
+    str | None,
+    typer.Option("--dataset", help="digits, mnist, fashion, cifar10, or a path.", rich_help_panel=IMAGE),
+]
+Index = Annotated[
+    int | None, typer.Option("--index", help="Which image, counted from 0.", rich_help_panel=IMAGE)
+]
+SplitName = Annotated[str, typer.Option("--split", help="test or train.", rich_help_panel=IMAGE)]
+ImageFile = Annotated[
+    Path | None,
+    typer.Option("--image", help="A .png, .jpg or .npy file instead of a data set.", rich_help_panel=IMAGE),
+]
+Label = Annotated[
+    int | None,
+    typer.Option(
+        "--label", help="The true class of --image; by default what the model says.", rich_help_panel=IMAGE
+    ),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        help="paper: L1, target paper, ratio 1.2, relu outputs, cap 0.2; options given beside it win.",
+        rich_help_panel=QUESTION,
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="any other class (the default), paper for (label + 5) mod 10, or the number of a class.",
+        rich_help_panel=QUESTION,
+    ),
+]
+NormName = Annotated[str | None, typer.Option("--norm", help="l1, l2, linf or l0.", rich_help_panel=QUESTION)]
+Cap = Annotated[
+    float | None,
+    typer.Option("--cap", help="The most that any pixel may change, such as 0.2.", rich_help_panel=QUESTION),
+]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        "--margin",
+        help="By how much the new class must lead; 0.001 by default.",
+        rich_help_panel=QUESTION,
+    ),
+]
+Ratio = Annotated[
+    float | None,
+    typer.Option(
+        "--ratio",
+        help="Instead of a margin: how many times as likely the new class must be (relu outputs: as large).",
+        rich_help_panel=QUESTION,
+    ),
+]
+OutputsName = Annotated[
+    str | None,
+    typer.Option(
+        "--outputs", help="logits, or relu for a ReLU on the class scores.", rich_help_panel=QUESTION
+    ),
+]
+Method = Annotated[str, typer.Option("--method", help="auto, milp or milp-basic.", rich_help_panel=SEARCH)]
+Solver = Annotated[
+    str, typer.Option("--solver", help="highs, scip, gurobi or cplex.", rich_help_panel=SEARCH)
+]
+TimeLimit = Annotated[
+    float, typer.Option("--time-limit", help="Seconds for the whole search.", rich_help_panel=SEARCH)
+]
+Threads = Annotated[int, typer.Option("--threads", help="Threads of the solver.", rich_help_panel=SEARCH)]
+Gap = Annotated[
+    float,
+    typer.Option("--gap", help="Stop when the interval is this narrow, relatively.", rich_help_panel=SEARCH),
+]
+UnitCost = Annotated[
+    float, typer.Option("--unit-cost", help="For the value of each unit.", rich_help_panel=COSTS)
+]
+InactivePenalty = Annotated[
+    float, typer.Option("--inactive-penalty", help="For each inactive unit.", rich_help_panel=COSTS)
+]
+ClassCost = Annotated[
+    float, typer.Option("--class-cost", help="Reward for the wanted class's score.", rich_help_panel=COSTS)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", help="A folder for the answer, its images and a picture.")]
+
+SECONDS = 60.0
+GAP = 1e-4

@@ -1,0 +1,111 @@
+"""`closecall replay` and `closecall export-milp`: answers and questions as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from closecall.cli import app
+from closecall.cli import options as o
+from closecall.cli.asking import find_subject, meaning, read_model
+from closecall.errors import InputError
+
+if TYPE_CHECKING:
+    from closecall.encode import Form
+
+REFUTED = 1
+
+
+@app.command()
+def replay(
+    folder: Annotated[Path, typer.Argument(help="A folder that nearest or certify wrote with --out.")],
+    model: Annotated[
+        str | None, typer.Option(help="The model, if it is no longer where it was when the answer was found.")
+    ] = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Check a saved verdict again, without any solver.
+
+    Exit code 0: all that was claimed holds; 1: something does not.
+    """
+    from closecall.saved import check_verdict, load_verdict
+
+    saved = load_verdict(folder)
+    source = saved.model if model is None else model
+    checks = check_verdict(saved, read_model(source, saved.original.shape))
+    holds = all(check.holds for check in checks)
+    if as_json:
+        listed = [{"holds": check.holds, "sentence": check.sentence} for check in checks]
+        record = {"holds": holds, "outcome": saved.record["outcome"], "model": source, "checks": listed}
+        typer.echo(json.dumps(record, ensure_ascii=False))
+    else:
+        for check in checks:
+            typer.echo(f"{'holds' if check.holds else 'FAILS'}  {check.sentence}")
+        said = "Everything holds" if holds else "The verdict does not hold"
+        typer.echo(f"{said}; the lower bound was proven by the search and is not proven again here.")
+    if not holds:
+        raise typer.Exit(REFUTED)
+
+
+@app.command("export-milp")
+def export_milp(
+    model: o.Model,
+    out: Annotated[Path, typer.Option(help="The .mps file to write.")],
+    form: Annotated[
+        str,
+        typer.Option(help="tight: with linear bounds, for speed; paper: x − s with interval bounds."),
+    ] = "tight",
+    dataset: o.DatasetName = None,
+    index: o.Index = None,
+    split: o.SplitName = "test",
+    image: o.ImageFile = None,
+    label: o.Label = None,
+    preset: o.Preset = None,
+    target: o.Target = None,
+    norm: o.NormName = None,
+    cap: o.Cap = None,
+    margin: o.Margin = None,
+    ratio: o.Ratio = None,
+    outputs: o.OutputsName = None,
+    radius: Annotated[
+        float | None, typer.Option(help="How far the image may move.", rich_help_panel=o.QUESTION)
+    ] = None,
+    unit_cost: o.UnitCost = 0.0,
+    inactive_penalty: o.InactivePenalty = 0.0,
+    class_cost: o.ClassCost = 0.0,
+    as_json: o.AsJson = False,
+) -> None:
+    """Write the MILP of a question as an MPS file, for any solver.
+
+    Its optimum is the distance (for l2 its square) of the nearest image in the box that reaches the goal.
+    """
+    from closecall.encode import Costs
+    from closecall.export import export_milp as milp_of
+    from closecall.milp import write_mps
+
+    asked = meaning(preset, norm=norm, target=target, cap=cap, margin=margin, ratio=ratio, outputs=outputs)
+    subject = find_subject(model, dataset, index, split, image, label)
+    costs = Costs(unit_cost, inactive_penalty, class_cost)
+    milp = milp_of(
+        subject.classifier,
+        subject.image,
+        subject.label,
+        form=cast("Form", form),
+        costs=costs if costs.any else None,
+        radius=radius,
+        **asked,
+    )
+    try:
+        write_mps(milp, out)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"Cannot write {out}: {reason}; choose another file with --out.") from error
+    size = {"columns": milp.columns, "rows": milp.rows, "binaries": milp.binaries}
+    if as_json:
+        typer.echo(json.dumps({"file": str(out), "form": form, **size}))
+    else:
+        said = ", ".join(f"{count:,} {name}" for name, count in size.items())
+        typer.echo(f"{out}: {said}")

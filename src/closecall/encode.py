@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from closecall.bounds import Bounds, maximise
 from closecall.domain import Domain
+from closecall.layers.layer import coefficients
 from closecall.milp import Milp
 from closecall.network import Network
 from closecall.norms import Movement
@@ -119,7 +120,7 @@ def add_goal(rows: NetworkRows, network: Network, domain: Domain, goal: Goal, bo
     rows.builder.add_rows(chosen.mapped(np.ones((1, len(goal.cases)))), 1.0, 1.0)
     for index, case in enumerate(goal.cases):
         lack = case.threshold + lowest_scores(network, domain, bounds, case)
-        big = np.maximum(lack, 0.0)
+        big = coefficients(lack)
         switch = chosen.taken(np.full(len(big), index))
         rows.builder.add_rows(
             rows.scores.mapped(case.matrix) - switch.scaled(big), case.threshold - big, np.inf

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from closecall.errors import QueryError
+from closecall.layers.layer import coefficients
 from closecall.program import Expression, Indices, ProgramBuilder
 
 Vector = NDArray[np.float64]
@@ -151,8 +152,8 @@ class L0:
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         shifts = builder.add_columns("shift", -down, up)
         changed = builder.add_columns("changed", np.zeros(len(up)), np.ones(len(up)), integer=True)
-        builder.add_rows(shifts - changed.scaled(up), -np.inf, 0.0)
-        builder.add_rows(shifts + changed.scaled(down), 0.0, np.inf)
+        builder.add_rows(shifts - changed.scaled(coefficients(up)), -np.inf, 0.0)
+        builder.add_rows(shifts + changed.scaled(coefficients(down)), 0.0, np.inf)
         return Movement(shifts, total(changed), np.zeros(0, dtype=np.int64))
 
 

@@ -17,6 +17,14 @@ Matrix = NDArray[np.float64] | csr_array
 # rounding of float64 sums over a million terms, far below anything that matters to a distance.
 OUTWARD = 1e-11
 
+# Solvers take smaller coefficients for zero, and may then call a feasible model infeasible.
+SMALLEST_COEFFICIENT = 1e-6
+
+
+def coefficients(sizes: Vector) -> Vector:
+    """Big-Ms for bounds that are at least as large: zero, or no smaller than a solver can tell from zero."""
+    return np.where(sizes > 0, np.maximum(sizes, SMALLEST_COEFFICIENT), 0.0)
+
 
 class Layer(Protocol):
     """One vector-valued function of one or more vectors."""

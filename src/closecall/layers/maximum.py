@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from closecall.layers.layer import Vector
+from closecall.layers.layer import Vector, coefficients
 from closecall.program import Entries, Expression, Indices, ProgramBuilder
 
 # Two entries that tie in every bound would make a share of 0 / 0.
@@ -146,7 +146,8 @@ class Maximum:
         zeta = builder.add_columns("zeta", np.zeros(len(entry)), np.ones(len(entry)), integer=True)
         gap = y.taken(window) - x.taken(entry)
         builder.add_rows(gap, 0.0, np.inf)
-        builder.add_rows(gap + zeta.scaled(slack), -np.inf, slack)
+        most = coefficients(slack)
+        builder.add_rows(gap + zeta.scaled(most), -np.inf, most)
         one_each = csr_array(
             (np.ones(len(window)), (window, np.arange(len(window)))), shape=(len(places), len(window))
         )

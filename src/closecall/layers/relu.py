@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from closecall.layers.layer import Vector
+from closecall.layers.layer import Vector, coefficients
 from closecall.program import Entries, Expression, Indices, ProgramBuilder
 
 
@@ -50,7 +50,7 @@ class Relu:
             on = builder.add_columns("x", np.maximum(low[active], 0.0), high[active])
             builder.add_rows(on - a.taken(active), 0.0, 0.0)
         if len(unstable):
-            l, u = low[unstable], high[unstable]  # noqa: E741
+            l, u = -coefficients(-low[unstable]), coefficients(high[unstable])  # noqa: E741
             x = builder.add_columns("x", np.zeros(len(u)), u)
             z = builder.add_columns("z", np.zeros(len(u)), np.ones(len(u)), integer=True)
             gap = x - a.taken(unstable)
@@ -92,7 +92,7 @@ class Relu:
         """x − s = a, x ≤ ub(1 − z), s ≤ ub'·z, x, s ≥ 0, z = 1 for inactive; every unit has all three."""
         (a,), low, high = inputs, lower[0], upper[0]
         zeros = np.zeros(self.size)
-        most_on, most_off = np.maximum(high, 0.0), np.maximum(-low, 0.0)
+        most_on, most_off = coefficients(high), coefficients(-low)
         x = builder.add_columns("x", zeros, most_on)
         s = builder.add_columns("s", zeros, most_off)
         z = builder.add_columns("z", zeros, np.ones(self.size), integer=True)

@@ -62,7 +62,11 @@ def train(
         int | None, typer.Option(help="Routing iterations of a capsnet.", rich_help_panel=_ARCHITECTURE)
     ] = None,
     dataset: Annotated[
-        str, typer.Option(help="digits, mnist, fashion, cifar10, or a path.", rich_help_panel=_LEARNING)
+        str,
+        typer.Option(
+            help="digits, mnist, fashion, cifar10, multimnist, mnist-affine, or a path.",
+            rich_help_panel=_LEARNING,
+        ),
     ] = "digits",
     epochs: Annotated[int, typer.Option(help="Passes over the images.", rich_help_panel=_LEARNING)] = 10,
     batch: Annotated[

@@ -81,15 +81,31 @@ class CapsNet(nn.Module):
         images: Tensor = self.decoder(capsules, chosen)
         return images
 
-    def training_loss(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the margin loss plus the weighted reconstruction error of the true classes, and the scores."""
+    def training_loss(
+        self, images: Tensor, labels: Tensor, parts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Give the margin loss plus the weighted reconstruction error of the true classes, and the scores.
+
+        With several labels (batch, n), each true capsule must reconstruct its own part (batch, n, H, W).
+        """
         capsules = self.capsules(images)
         lengths = lengths_of(capsules)
         loss = margin_loss(lengths, presence(labels, self.classes))
         if self.decoder is not None:
-            error = reconstruction_error(self.decode(capsules, labels), images)
+            error = self._reconstruction_error(capsules, images, labels, parts)
             loss = loss + self.sizes.reconstruction_weight * error
         return loss, lengths
+
+    def _reconstruction_error(
+        self, capsules: Tensor, images: Tensor, labels: Tensor, parts: Tensor | None
+    ) -> Tensor:
+        if parts is None:
+            return reconstruction_error(self.decode(capsules, labels), images)
+        errors = [
+            reconstruction_error(self.decode(capsules, labels[:, number]), parts[:, number].unsqueeze(1))
+            for number in range(labels.shape[1])
+        ]
+        return sum(errors[1:], errors[0])
 
 
 def _stem(sizes: CapsuleSizes, input_shape: tuple[int, int, int]) -> tuple[nn.Sequential, int, Size]:

@@ -10,17 +10,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from closecall.data import Dataset
+from closecall.data import Dataset, PairDataset
 from closecall.errors import InputError
 from closecall.train.plan import EPOCH_LIMIT, TrainingPlan
 
 
 @dataclass(frozen=True)
 class Images:
-    """Images that stay bytes in memory, with their labels."""
+    """Images that stay bytes in memory, with their labels; images of two things come with the parts too."""
 
     pixels: Tensor  # (N, C, H, W) uint8
-    labels: Tensor  # (N,) int64
+    labels: Tensor  # (N,) int64, or (N, 2) when there are two things on every image
+    parts: Tensor | None = None  # (N, 2, H, W) uint8
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -29,11 +30,17 @@ class Images:
     def of(cls, dataset: Dataset, chosen: NDArray[np.int64] | None = None) -> Images:
         """Copy the chosen images of a data set, or all."""
         chosen = np.arange(len(dataset)) if chosen is None else chosen
-        return cls(torch.from_numpy(dataset.images[chosen]), torch.from_numpy(dataset.labels[chosen]).long())
+        pixels, parts = torch.from_numpy(dataset.images[chosen]), None
+        labels = dataset.labels
+        if isinstance(dataset, PairDataset):
+            labels, parts = dataset.both_labels(), torch.from_numpy(dataset.parts[chosen])
+        return cls(pixels, torch.from_numpy(labels[chosen]).long(), parts)
 
-    def batch(self, start: int, count: int) -> tuple[Tensor, Tensor]:
-        """Give some images as floats in [0, 1], and their labels."""
-        return as_floats(self.pixels[start : start + count]), self.labels[start : start + count]
+    def batch(self, start: int, count: int) -> tuple[Tensor, ...]:
+        """Give some images as floats in [0, 1], their labels, and their parts if there are any."""
+        stop = start + count
+        batch = as_floats(self.pixels[start:stop]), self.labels[start:stop]
+        return batch if self.parts is None else (*batch, as_floats(self.parts[start:stop]))
 
 
 def as_floats(pixels: Tensor) -> Tensor:
@@ -63,13 +70,18 @@ class Epoch:
     order: Tensor  # (N,) int64
     moves: Tensor | None  # (2, N) int64: pixels down and to the right
 
-    def batch(self, start: int, count: int) -> tuple[Tensor, Tensor]:
-        """Give some images as floats in [0, 1], and their labels."""
+    def batch(self, start: int, count: int) -> tuple[Tensor, ...]:
+        """Give some images as floats in [0, 1], their labels, and their parts if there are any."""
         chosen = self.order[start : start + count]
-        pixels = self.images.pixels.index_select(0, chosen)
-        if self.moves is not None:
-            pixels = shift(pixels, self.moves[:, start : start + count])
-        return as_floats(pixels), self.images.labels.index_select(0, chosen)
+        moves = None if self.moves is None else self.moves[:, start : start + count]
+        batch = _gathered(self.images.pixels, chosen, moves), self.images.labels.index_select(0, chosen)
+        parts = self.images.parts
+        return batch if parts is None else (*batch, _gathered(parts, chosen, moves))
+
+
+def _gathered(pixels: Tensor, chosen: Tensor, moves: Tensor | None) -> Tensor:
+    gathered = pixels.index_select(0, chosen)
+    return as_floats(gathered if moves is None else shift(gathered, moves))
 
 
 def shuffle(images: Images, plan: TrainingPlan, epoch: int) -> Epoch:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from closecall.data import Dataset
 from closecall.errors import InputError, TrainingError
@@ -183,19 +183,20 @@ def _train_epoch(session: _Session, interrupted: list[int], listener: Listener |
 
 def _take_step(session: _Session, epoch: Epoch, start: int) -> None:
     progress = session.progress
-    images, labels = epoch.batch(start, session.batch)
+    batch = epoch.batch(start, session.batch)
+    labels = batch[1]
     number = start // session.batch
     for group in session.optimizer.param_groups:
         group["lr"] = session.learning_rate(number)
     session.optimizer.zero_grad()
-    loss, scores = session.loss_function(session.model, images, labels)
+    loss, scores = session.loss_function(session.model, *batch)
     value = float(loss.detach())
     _check_finite(value, f"in epoch {progress.epoch}, batch {number + 1} of {session.steps_per_epoch}")
     loss.backward()  # type: ignore[no-untyped-call]
     session.optimizer.step()
     progress.images_done += len(labels)
     progress.loss_sum += value * len(labels)
-    progress.correct += int((scores.detach().argmax(1) == labels).sum())
+    progress.correct += count_correct(scores.detach(), labels)
 
 
 def _finish_epoch(session: _Session, listener: Listener | None) -> None:
@@ -243,12 +244,21 @@ def _measure(model: nn.Module, images: Images, loss_function: LossFunction) -> t
     loss_sum, correct = 0.0, 0
     with torch.no_grad():
         for start in range(0, len(images), EVALUATION_BATCH):
-            pixels, labels = images.batch(start, EVALUATION_BATCH)
-            loss, scores = loss_function(model, pixels, labels)
+            batch = images.batch(start, EVALUATION_BATCH)
+            labels = batch[1]
+            loss, scores = loss_function(model, *batch)
             loss_sum += float(loss) * len(labels)
-            correct += int((scores.argmax(1) == labels).sum())
+            correct += count_correct(scores, labels)
     model.train(was_training)
     return loss_sum / len(images), correct / len(images)
+
+
+def count_correct(scores: Tensor, labels: Tensor) -> int:
+    """Count the images whose label has the largest score; with two labels (N, 2), the two largest."""
+    if labels.ndim == 1:
+        return int((scores.argmax(1) == labels).sum())
+    best = scores.topk(labels.shape[1]).indices.sort(1).values
+    return int((best == labels.sort(1).values).all(1).sum())
 
 
 def check_fit(model: nn.Module, dataset: Dataset) -> None:

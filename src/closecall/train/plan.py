@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from closecall.errors import InputError
+from closecall.models.capsules.losses import presence
 
-LossFunction = Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, Tensor]]
+# (model, images, labels, parts if there are any) -> (loss, scores)
+LossFunction = Callable[..., tuple[Tensor, Tensor]]
 
 SEED_LIMIT = 2**40
 EPOCH_LIMIT = 2**20
@@ -92,26 +94,34 @@ class TrainingPlan:
         return optimizer
 
     def loss_function(self, model: nn.Module) -> LossFunction:
-        """Give the function (model, images, labels) -> (loss, scores) to minimise."""
+        """Give the function (model, images, labels, …) -> (loss, scores) to minimise."""
         if self.loss is None and hasattr(model, "training_loss"):
             return _own_loss
         score_loss = LOSSES[self.loss or "cross-entropy"]
 
-        def loss(model: nn.Module, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        def loss(model: nn.Module, images: Tensor, labels: Tensor, *_parts: Tensor) -> tuple[Tensor, Tensor]:
             scores = model(images)
             return score_loss(scores, labels), scores
 
         return loss
 
 
+def cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
+    """The usual one for one label; for two, whether each class is there: Σ over classes, mean over images."""
+    if labels.ndim == 1:
+        return F.cross_entropy(scores, labels)
+    there = presence(labels, scores.shape[1])
+    return F.binary_cross_entropy_with_logits(scores, there, reduction="sum") / len(scores)
+
+
 def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
-    """E = 1/(2M) Σ Σ (t − x)² over M images and all classes; t is 1 for the true class, else 0."""
-    targets = F.one_hot(labels, scores.shape[1])
+    """E = 1/(2M) Σ Σ (t − x)² over M images and all classes; t is 1 for a true class, else 0."""
+    targets = presence(labels, scores.shape[1])
     return (targets - scores).square().sum() / (2 * len(scores))
 
 
-def _own_loss(model: nn.Module, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    result: tuple[Tensor, Tensor] = model.training_loss(images, labels)  # type: ignore[operator]
+def _own_loss(model: nn.Module, *batch: Tensor) -> tuple[Tensor, Tensor]:
+    result: tuple[Tensor, Tensor] = model.training_loss(*batch)  # type: ignore[operator]
     return result
 
 
@@ -121,7 +131,7 @@ def _check_choice(name: str, value: str, choices: dict[str, Any]) -> None:
 
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "cross-entropy": F.cross_entropy,
+    "cross-entropy": cross_entropy,
     "mse": squared_error,
 }
 # AdamW without weight decay is Adam; with it, the decay does not pass through Adam's scaling.

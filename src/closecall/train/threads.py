@@ -30,11 +30,11 @@ def using_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def choose_threads(model: nn.Module, plan: TrainingPlan, images: Tensor, labels: Tensor) -> int:
+def choose_threads(model: nn.Module, plan: TrainingPlan, *batch: Tensor) -> int:
     """Give the number of threads with which some training steps on a copy of the model were fastest."""
-    best, best_seconds = 1, _seconds_per_step(model, plan, images, labels, threads=1)
+    best, best_seconds = 1, _seconds_per_step(model, plan, batch, threads=1)
     for threads in _more_threads():
-        seconds = _seconds_per_step(model, plan, images, labels, threads=threads)
+        seconds = _seconds_per_step(model, plan, batch, threads=threads)
         if seconds < WORTHWHILE_GAIN * best_seconds:
             best, best_seconds = threads, seconds
     return best
@@ -46,7 +46,7 @@ def _more_threads() -> list[int]:
 
 
 def _seconds_per_step(
-    model: nn.Module, plan: TrainingPlan, images: Tensor, labels: Tensor, *, threads: int
+    model: nn.Module, plan: TrainingPlan, batch: tuple[Tensor, ...], *, threads: int
 ) -> float:
     trial = copy.deepcopy(model).train()
     optimizer, loss_function = plan.make_optimizer(trial), plan.loss_function(trial)
@@ -56,7 +56,7 @@ def _seconds_per_step(
         while len(taken) < FEWEST_STEPS or time.perf_counter() - began < LONGEST_SECONDS:
             start = time.perf_counter()
             optimizer.zero_grad()
-            loss_function(trial, images, labels)[0].backward()  # type: ignore[no-untyped-call]
+            loss_function(trial, *batch)[0].backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             taken.append(time.perf_counter() - start)
     return sorted(taken[1:])[len(taken[1:]) // 2]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from closecall.bounds import Bounds, maximise
 from closecall.domain import Domain
+from closecall.errors import QueryError
 from closecall.layers.layer import coefficients
 from closecall.milp import Milp
 from closecall.network import Network
@@ -33,6 +34,10 @@ class Costs:
     unit: float = 0.0
     inactive: float = 0.0
     wanted_class: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite([self.unit, self.inactive, self.wanted_class]).all():
+            raise QueryError("the costs must be finite numbers: leave out the one that is not.")
 
     @property
     def any(self) -> bool:

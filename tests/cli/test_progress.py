@@ -1,0 +1,35 @@
+"""The interval while a search goes on, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+import math
+
+from rich.console import Console
+
+from closecall.cli.progress import sentence, showing_interval
+
+
+def test_the_interval_in_words() -> None:
+    assert sentence("distance", 3.61, 4.29, 1204, 7.2) == "3.61 ≤ distance ≤ 4.29 · 1,204 nodes · 7 s"
+    assert sentence("lead", -math.inf, math.inf, 0, 0.1) == "lead · 0 nodes · 0 s"
+
+
+def test_elsewhere_few_lines() -> None:
+    text = io.StringIO()
+    with showing_interval(console=Console(file=text, width=200)) as report:
+        for second in range(20):
+            report(second / 100, 1.0, second, float(second))
+    shown = text.getvalue().splitlines()
+    assert [line.rsplit(" · ", 1)[1] for line in shown] == ["2 s", "4 s", "8 s", "16 s"]
+
+
+def test_on_a_terminal_the_line_is_live_and_leaves_nothing_behind() -> None:
+    text = io.StringIO()
+    console = Console(file=text, width=200, force_terminal=True)
+    with showing_interval(console=console) as report:
+        report(3.61, 4.29, 12, 0.5)
+    shown = text.getvalue()
+    assert "3.61 ≤ distance ≤ 4.29 · 12 nodes" in shown
+    erase_line = "\x1b[2K"
+    assert "≤" not in shown[shown.rindex(erase_line) :]

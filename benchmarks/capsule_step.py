@@ -1,13 +1,15 @@
 """A training step of the `paper` capsule network against the textbook way, at batch 128.
 
 The textbook way tiles the 1,152 × 10 matrices over the batch, multiplies each by its capsule with a broadcast
-matmul, takes the softmax in every iteration and weighs and sums tiled tensors; its gradient too flows through
-the last iteration only. Convolutions, decoder and optimiser are the same, and so is the loss: it is compared
-before anything is timed. Steps are taken in turns in one process. The time of the wall clock and that of the
-processor are both given, because on a shared machine the first says as much about the neighbours. Memory is
-the peak of a process that does nothing but take two steps.
+matmul, takes the softmax in every iteration, weighs and sums tiled tensors and, as nobody stops it, lets the
+gradient flow through every iteration; `--last` stops it, to see what that part is worth. Convolutions,
+decoder and optimiser are the same, and so is the loss: it is compared before anything is timed.
 
-    python benchmarks/capsule_step.py [--rounds N] [--threads N] [--batch N]
+Steps are taken in turns in one process. The time of the wall clock and that of the processor are both given,
+because on a shared machine the first says as much about the neighbours. Memory is the peak of a process that
+does nothing but take two steps.
+
+    python benchmarks/capsule_step.py [--rounds N] [--threads N] [--batch N] [--last]
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ from closecall.models.capsules.routing import squash
 class TextbookCapsules(nn.Module):
     """Class capsules as most tutorials write them."""
 
-    def __init__(self, weight: Tensor, classes: int) -> None:
+    def __init__(self, weight: Tensor, classes: int, last: bool) -> None:
         super().__init__()
+        self.last = last
         children, child_dimensions, _ = weight.shape
         matrices = weight.detach().reshape(children, child_dimensions, classes, -1).permute(0, 2, 3, 1)
         self.weight = nn.Parameter(matrices.unsqueeze(0).clone())  # (1, children, classes, 16, 8)
@@ -40,7 +43,7 @@ class TextbookCapsules(nn.Module):
         matrices = self.weight.repeat(batch, 1, 1, 1, 1)
         tiled = children[:, :, None, :, None].repeat(1, 1, classes, 1, 1)  # (B, children, classes, 8, 1)
         votes = torch.matmul(matrices, tiled).squeeze(4)  # (B, children, classes, 16)
-        still = votes.detach()
+        still = votes.detach() if self.last else votes
         logits = torch.zeros(*votes.shape[:3], 1)
         for iteration in range(iterations):
             couplings = torch.softmax(logits, dim=2)
@@ -52,13 +55,13 @@ class TextbookCapsules(nn.Module):
         return parents.squeeze(1)
 
 
-def networks() -> dict[str, CapsNet]:
+def networks(last: bool) -> dict[str, CapsNet]:
     """Give two networks with the same weights."""
     made = {}
     for name in ("ours", "textbook"):
         torch.manual_seed(0)
         made[name] = CapsNet(preset="paper")
-    made["textbook"].parents = TextbookCapsules(made["ours"].parents.weight, 10)  # type: ignore[assignment]
+    made["textbook"].parents = TextbookCapsules(made["ours"].parents.weight, 10, last)  # type: ignore[assignment]
     return made
 
 
@@ -85,6 +88,7 @@ class Step:
 def peak_megabytes(name: str, options: argparse.Namespace) -> float:
     """Give the peak memory of a fresh process that takes two steps."""
     arguments = ["--memory-of", name, "--threads", str(options.threads), "--batch", str(options.batch)]
+    arguments += ["--last"] if options.last else []
     done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=True)
     return float(done.stdout)
 
@@ -94,17 +98,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument(
+        "--last", action="store_true", help="no gradient through the textbook's early iterations"
+    )
     parser.add_argument("--memory-of", choices=["ours", "textbook"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.memory_of:
-        step = Step(networks()[options.memory_of], options.batch)
+        step = Step(networks(options.last)[options.memory_of], options.batch)
         step(), step()
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
     # A child process starts with its parent's peak, so memory is measured before this process has one.
     memory = {name: peak_megabytes(name, options) for name in ("ours", "textbook")}
-    steps = {name: Step(network, options.batch) for name, network in networks().items()}
+    steps = {name: Step(network, options.batch) for name, network in networks(options.last).items()}
     for step in steps.values():
         step()
     losses = {name: step.loss for name, step in steps.items()}

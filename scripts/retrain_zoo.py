@@ -39,6 +39,7 @@ CONVOLUTIONAL = TrainingPlan(
     epochs=30, batch=256, learning_rate=8e-3, schedule="cosine", weight_decay=0.01, shift=1, threads=1
 )
 PAPER = replace(CONVOLUTIONAL, epochs=20)
+CAPSULES = TrainingPlan(epochs=16, learning_rate=3e-3, schedule="cosine", shift=2, threads=1)
 
 RECIPES = {
     "mnist-dnn1": Recipe("dnn", {"sizes": [8] * 3}, NARROW, (0, 1, 2, 3)),
@@ -51,6 +52,7 @@ RECIPES = {
     "mnist-cnn-paper": Recipe(
         "cnn", {"blocks": ["4x6s2/2", "4x3/2"], "hidden": [32], "convolution": "paper"}, PAPER
     ),
+    "mnist-caps": Recipe("capsnet", {"preset": "small"}, CAPSULES),
 }
 
 

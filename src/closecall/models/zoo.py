@@ -35,4 +35,6 @@ def summarise(described: Mapping[str, Any]) -> str:
         dense = "-".join(str(size) for size in config["hidden"])
         kernels = "" if config["convolution"] == "standard" else f"{config['convolution']} convolution "
         return f"{kernels}{blocks} {dense}".strip()
+    if described["kind"] == "capsnet":
+        return f"{config['preset']} capsules, {config['routing']} routing"
     return str(described["kind"])

@@ -1,0 +1,85 @@
+"""What any model says about one image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.data import load_image
+from closecall.errors import ModelError
+
+Shape = tuple[int, int, int]
+Scorer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The class with the largest score, and every class's score.
+
+    `kind` says what the scores are: `logits` of a dnn or cnn, `lengths` of class capsules, or `outputs` of an
+    ONNX file, which may be anything. `probabilities` is the softmax of logits.
+    """
+
+    label: int
+    scores: tuple[float, ...]
+    kind: str
+    probabilities: tuple[float, ...] | None
+
+
+def predict(model: str | Path, image: str | Path) -> Prediction:
+    """Classify a picture by an .onnx file, a folder that `closecall train` wrote, or `zoo:NAME`."""
+    shape, kind, score = open_scorer(model)
+    scores = score(load_image(image, shape)).astype(np.float64)
+    probabilities = None
+    if kind == "logits":
+        exponentials = np.exp(scores - scores.max())
+        probabilities = tuple((exponentials / exponentials.sum()).tolist())
+    return Prediction(int(scores.argmax()), tuple(scores.tolist()), kind, probabilities)
+
+
+def open_scorer(model: str | Path) -> tuple[Shape, str, Scorer]:
+    """Give the shape of a model's images, what its scores are, and the function that scores an image."""
+    if Path(model).suffix.lower() == ".onnx":
+        return _open_onnx(Path(model))
+    import torch
+
+    from closecall import models
+
+    network = models.load(model)
+    shape: Any = network.input_shape
+    kind = "lengths" if isinstance(network, models.CapsNet) else "logits"
+
+    def score(image: NDArray[np.float32]) -> NDArray[np.float32]:
+        with torch.no_grad():
+            scores: NDArray[np.float32] = network(torch.from_numpy(image).unsqueeze(0))[0].numpy()
+        return scores
+
+    return tuple(shape), kind, score
+
+
+def _open_onnx(path: Path) -> tuple[Shape, str, Scorer]:
+    """Run a file as onnxruntime does: every operator it knows, not only those that can be searched."""
+    from closecall.readers.engines import open_session, run_session
+
+    if not path.is_file():
+        raise ModelError(f"There is no model file {path}.")
+    try:
+        session = open_session(str(path))
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"onnxruntime cannot open {path} ({reason}): export it again.") from error
+    inputs = session.get_inputs()
+    batch, *sides = inputs[0].shape
+    if len(inputs) != 1 or len(sides) != 3 or not all(isinstance(side, int) for side in sides):
+        raise ModelError(
+            f"{path} takes {[entry.shape for entry in inputs]}, but a picture is one input "
+            "(batch, channels, height, width) with the last three known."
+        )
+    shape = (sides[0], sides[1], sides[2])
+    run = run_session(session, shape, batch if isinstance(batch, int) else None)
+    return shape, "outputs", lambda image: run(image[np.newaxis])[0]

@@ -67,12 +67,12 @@ class Verdict:
     def summary(self) -> str:
         """The answer in one sentence."""
         low = f"{self.lower_bound:.6g}"
+        if self.distance == 0:
+            return (
+                f"Already misclassified: the image of label {self.label} is seen as a "
+                f"{self.predicted_before}, so the distance is 0."
+            )
         if self.outcome == "nearest":
-            if self.distance == 0:
-                return (
-                    f"Already misclassified: the image of label {self.label} is seen as a "
-                    f"{self.predicted_before}, so the distance is 0."
-                )
             return (
                 f"Nearest: {self.norm} distance {self.distance:.6g} turns {self.predicted_before} into "
                 f"{self.predicted_after}; proven that none is nearer than {low}."

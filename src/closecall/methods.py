@@ -8,53 +8,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closecall.attacks import find_witness
 from closecall.bounds import Bounds, interval_bounds, linear_bounds
 from closecall.domain import Domain
-from closecall.encode import Costs, Encoding, encode
-from closecall.milp import Limits, OnProgress, Solution
+from closecall.encode import Encoding, encode
+from closecall.exact import search_by_branching
+from closecall.milp import OnProgress, Solution
 from closecall.network import Network
-from closecall.query import Goal
+from closecall.problem import Finding, Problem
 from closecall.solvers import solve
-from closecall.stages import Clock
 
-Vector = NDArray[np.float64]
 FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth a replay
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """All that a method needs; `nearest` is False when any witness in the domain will do."""
-
-    network: Network
-    domain: Domain
-    goal: Goal
-    clock: Clock
-    nearest: bool = True
-    gap: float = 1e-4
-    solver: str = "highs"
-    threads: int = 1
-    costs: Costs | None = None
-    on_progress: OnProgress | None = None
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(seconds=self.clock.left, threads=self.threads, relative_gap=self.gap / 2)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A witness (if any) and the proven distance below which there is none; infinity: none in the domain."""
-
-    witness: Vector | None
-    lower: float
-    nodes: int = 0
-    interrupted: bool = False
 
 
 def solve_basic(problem: Problem) -> Finding:
@@ -82,7 +49,9 @@ def solve_shrunk(problem: Problem) -> Finding:
     with clock.stage("bounds"):
         bounds = linear_bounds(network, domain)
     found = solve_encoded(problem, domain, network, bounds, "tight")
-    if found.witness is None and witness is not None:
+    if witness is not None and (
+        found.witness is None or domain.distance(witness) < domain.distance(found.witness)
+    ):
         # The witness itself lies on the rim of this domain: none inside means none nearer.
         return Finding(witness, min(found.lower, domain.radius), found.nodes, found.interrupted)
     return found
@@ -126,15 +95,24 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
     witness = None
     if solution.values is not None:
         pixels = problem.domain.clip(encoding.pixels.at(solution.values))
-        if problem.goal.slack(problem.network.forward(pixels[None]))[0] >= -FEASIBLE:
+        # An L2 ball is in no row of the model, so a solver's point may lie outside it.
+        inside = problem.domain.distance(pixels) <= problem.domain.radius * (1 + FEASIBLE)
+        if inside and problem.goal.slack(problem.network.forward(pixels[None]))[0] >= -FEASIBLE:
             witness = pixels
     # With the paper's costs the solver's bound is on another objective than the distance.
     bound = 0.0 if problem.costs is not None else encoding.distance(max(solution.bound, 0.0))
     return Finding(witness, bound, solution.nodes, interrupted)
 
 
+def solve_automatically(problem: Problem) -> Finding:
+    """Our own branch and bound where it applies, else the chosen solver."""
+    if problem.costs is None and problem.domain.norm.name == "l1":
+        return search_by_branching(problem)
+    return solve_shrunk(problem)
+
+
 METHODS: dict[str, Callable[[Problem], Finding]] = {
-    "auto": solve_shrunk,
+    "auto": solve_automatically,
     "milp": solve_shrunk,
     "milp-basic": solve_basic,
 }

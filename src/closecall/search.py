@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from closecall.encode import Costs
 from closecall.errors import QueryError
-from closecall.methods import METHODS, Finding, Problem
+from closecall.methods import METHODS
 from closecall.milp import OnProgress
+from closecall.problem import Finding, Problem
 from closecall.query import DEFAULT_MARGIN, Outputs, Query, paper_target
 from closecall.readers import Classifier, read
 from closecall.solvers import SOLVERS
@@ -23,6 +24,8 @@ from closecall.verdict import Outcome, Replay, Verdict, Wanted, replay
 Target = int | str  # a class, "any" or "paper"
 
 DEFAULT_GAP = 1e-4
+# The search aims at a little less than the gap, which leaves room for rounding the witness to float32.
+SAFETY = 0.9
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,16 @@ def answer(
     domain, goal = query.domain(), query.goal()
     network = classifier.network if query.outputs == "logits" else classifier.network.with_relu_outputs()
     problem = Problem(
-        network, domain, goal, clock, nearest, how.gap, how.solver, how.threads, costs, how.on_progress
+        network,
+        domain,
+        goal,
+        clock,
+        nearest,
+        SAFETY * how.gap,
+        how.solver,
+        how.threads,
+        costs,
+        how.on_progress,
     )
     if wanted.accepts(predicted):
         finding = Finding(domain.centre, 0.0)
@@ -167,7 +179,9 @@ def answer(
             replayed = None
             if finding.witness is not None:
                 replayed = replay(classifier, network, domain, goal, finding.witness, wanted)
-    return decide(classifier, query, how, clock, predicted, finding, replayed, costs)
+    verdict = decide(classifier, query, how, clock, predicted, finding, replayed, costs)
+    # Who asks whether there is any within the radius is not told which is the nearest.
+    return verdict if nearest or verdict.outcome != "nearest" else replace(verdict, outcome="adversarial")
 
 
 def decide(

@@ -1,0 +1,224 @@
+"""`auto` for small networks: attack, shrink, squeeze, branch; LPs by HiGHS, everything else our own.
+
+Each case of the goal (each class that could win) is settled in turn against the same incumbent:
+
+1. linear bounds within the incumbent's distance; many cases fall here;
+2. a walk through linear regions lowers the incumbent;
+3. a small tree, which settles the easy ones;
+4. bounds squeezed by LPs over what could still beat the incumbent, then the whole tree; it starts anew when
+   the incumbent has come so much nearer that tighter bounds pay.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.attacks import find_witness
+from closecall.bounds import Bounds, linear_bounds, maximise
+from closecall.branch import Tally, Tree
+from closecall.domain import Domain
+from closecall.problem import Finding, Problem
+from closecall.query import Case, Goal
+from closecall.regions import Walk, picks_at
+from closecall.relaxation import Relaxation, relax
+from closecall.squeeze import squeeze
+
+Vector = NDArray[np.float64]
+
+# An LP point at a leaf lies on the margin, and rounding may put it below: the replay decides, not this.
+FEASIBLE = 1e-7
+SMALL_TREE = 40  # nodes before squeezing is worth its time
+ROUNDS = 3  # of squeezing
+WORTH_ANOTHER_ROUND = 0.93  # when the widths of open units shrink to less than this share
+START_ANEW = 0.95  # when the incumbent falls below this share of the radius that the bounds were made for
+SECONDS_BETWEEN_REPORTS = 0.2
+REACHED = 1e-7  # how far a score may miss the goal by the rounding of an LP
+
+
+class Hunt:
+    """The incumbent and everything that may lower it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.network = problem.network.simplified()
+        self.domain = problem.domain
+        self.best: Vector | None = None
+        self.distance = math.inf
+        self.tally = Tally()
+        self.lower = 0.0
+        self._reported = 0.0
+
+    @property
+    def wanted(self) -> float:
+        """Only images nearer than this are of interest: by more than the gap nearer than the incumbent."""
+        if math.isinf(self.distance):
+            return self.domain.radius
+        return self.distance * (1.0 - self.problem.gap)
+
+    def offer(self, image: Vector, case: Case) -> bool:
+        """Take an image as the incumbent if it reaches the case and is nearer."""
+        image = self.domain.clip(image)
+        distance = self.domain.distance(image)
+        if distance >= self.distance or distance > self.domain.radius * (1 + 1e-9):
+            return False
+        if case.slack(self.network.forward(image[None]))[0] < -FEASIBLE:
+            return False
+        self.best, self.distance = image, distance
+        return True
+
+    def report(self, lower: float) -> None:
+        now = time.perf_counter()
+        if self.problem.on_progress is not None and now - self._reported > SECONDS_BETWEEN_REPORTS:
+            self._reported = now
+            self.problem.on_progress(lower, self.distance, self.tally.nodes, self.problem.clock.seconds)
+
+
+def search_by_branching(problem: Problem) -> Finding:
+    """Settle every case; the proven distance is the smallest over all cases."""
+    hunt = Hunt(problem)
+    clock = problem.clock
+    with clock.stage("attack"):
+        witness = find_witness(hunt.network, hunt.domain, problem.goal, until=clock.began + 0.3 * clock.limit)
+    if witness is not None:
+        case = max(problem.goal.cases, key=lambda case: case.slack(hunt.network.forward(witness[None]))[0])
+        hunt.offer(witness, case)
+        if not problem.nearest:
+            return Finding(witness, 0.0)
+    proven, interrupted = [], False
+    cases = nearest_first(hunt, problem.goal)
+    for index, case in enumerate(cases):
+        share = clock.left / (len(cases) - index)
+        try:
+            proven.append(settle(hunt, case, time.perf_counter() + share))
+        except KeyboardInterrupt:
+            interrupted = True
+            proven.append(hunt.lower)
+            break
+        if not problem.nearest and hunt.best is not None:
+            break
+    lower = min(proven) if len(proven) == len(cases) else 0.0
+    return Finding(hunt.best, lower, hunt.tally.nodes, interrupted)
+
+
+def nearest_first(hunt: Hunt, goal: Goal) -> list[Case]:
+    """The cases in the order of their slack at the incumbent (or the original): the likely ones first."""
+    at = hunt.domain.centre if hunt.best is None else hunt.best
+    scores = hunt.network.forward(at[None])
+    return sorted(goal.cases, key=lambda case: -float(case.slack(scores)[0]))
+
+
+def settle(hunt: Hunt, case: Case, deadline: float) -> float:
+    """Prove a distance below which no image reaches the case; infinity when none in the domain does."""
+    hunt.lower = 0.0
+    while True:
+        made_for = hunt.wanted
+        domain = hunt.domain.within(made_for)
+        with hunt.problem.clock.stage("bounds"):
+            bounds = linear_bounds(hunt.network, domain)
+        if excluded(hunt, domain, case, bounds):
+            return proven_all(hunt)
+        relaxation = relax(hunt.network, domain, case, bounds)
+        with hunt.problem.clock.stage("walk"):
+            walk(hunt, case, relaxation, deadline)
+        if hunt.wanted < START_ANEW * made_for:
+            continue
+        done, tree = grow(hunt, case, relaxation, SMALL_TREE, deadline)
+        if not done and hunt.wanted >= START_ANEW * made_for and time.perf_counter() < deadline:
+            done, tree = squeeze_and_grow(hunt, case, domain, (relaxation, bounds), deadline)
+        if done:
+            return min(proven_all(hunt), math.inf if tree is None else tree.floor)
+        if time.perf_counter() >= deadline or (not hunt.problem.nearest and hunt.best is not None):
+            return max(hunt.lower, tree_lower(hunt, tree))
+
+
+def proven_all(hunt: Hunt) -> float:
+    """Nothing nearer than wanted reaches the case; without an incumbent nothing in the domain does."""
+    return math.inf if math.isinf(hunt.distance) else hunt.wanted
+
+
+def excluded(hunt: Hunt, domain: Domain, case: Case, bounds: Bounds) -> bool:
+    """Whether some row of the case is out of reach by linear bounds alone."""
+    most = maximise(hunt.network, domain, bounds, len(hunt.network.nodes), case.matrix)
+    return bool((most < case.threshold).any())
+
+
+def walk(hunt: Hunt, case: Case, relaxation: Relaxation, deadline: float) -> None:
+    """Lower the incumbent through linear regions, when it reaches this very case."""
+    if (
+        hunt.best is None
+        or not relaxation.by_distance
+        or case.slack(hunt.network.forward(hunt.best[None]))[0] < 0
+    ):
+        return
+    picks = picks_at(relaxation, hunt.network, hunt.best)
+    _, image = Walk(relaxation).descend(picks, deadline)
+    if image is not None:
+        hunt.offer(image, case)
+
+
+def squeeze_and_grow(
+    hunt: Hunt, case: Case, domain: Domain, known: tuple[Relaxation, Bounds], deadline: float
+) -> tuple[bool, Tree | None]:
+    relaxation, bounds = known
+    with hunt.problem.clock.stage("squeeze"):
+        for _ in range(ROUNDS):
+            before = open_width(relaxation, bounds)
+            squeezed = squeeze(relaxation, bounds, deadline=deadline)
+            if squeezed.empty:
+                return True, None
+            bounds = squeezed.bounds
+            after = open_width(relaxation, bounds)
+            relaxation = relax(hunt.network, domain, case, bounds)
+            hunt.report(hunt.lower)
+            if after > WORTH_ANOTHER_ROUND * before or time.perf_counter() > deadline:
+                break
+    return grow(hunt, case, relaxation, None, deadline)
+
+
+def open_width(relaxation: Relaxation, bounds: Bounds) -> float:
+    """How much room the open units of a relaxation have in all."""
+    signed = relaxation.entries.unit >= 0
+    pairs = zip(relaxation.node[signed], relaxation.entries.unit[signed], strict=True)
+    width = 0.0
+    for node, unit in pairs:
+        low, high = bounds.lower[node][unit], bounds.upper[node][unit]
+        width += min(-low, high) if low < 0 < high else 0.0
+    return width
+
+
+def grow(
+    hunt: Hunt, case: Case, relaxation: Relaxation, nodes: int | None, deadline: float
+) -> tuple[bool, Tree]:
+    """Search the tree of a relaxation; done when nothing nearer than wanted is open in it."""
+    made_for = hunt.wanted
+
+    def on_point(values: Vector) -> float:
+        hunt.offer(relaxation.pixels.at(values), case)
+        if relaxation.by_distance:
+            return hunt.wanted
+        return 0.0
+
+    cutoff = hunt.wanted if relaxation.by_distance else 0.0
+    with hunt.problem.clock.stage("search"):
+        tree = Tree(relaxation, cutoff, on_point, hunt.tally)
+
+        def stop() -> bool:
+            hunt.lower = max(hunt.lower, tree_lower(hunt, tree))
+            hunt.report(hunt.lower)
+            if not hunt.problem.nearest and hunt.best is not None:
+                return True
+            return hunt.wanted < START_ANEW * made_for
+
+        done = tree.search(nodes=nodes, deadline=deadline, stop=stop)
+    return done, tree
+
+
+def tree_lower(hunt: Hunt, tree: Tree | None) -> float:
+    """The distance that the open nodes of a tree prove."""
+    if tree is None or not tree.relaxation.by_distance:
+        return 0.0
+    return max(0.0, min(tree.bound, hunt.wanted))

@@ -1,0 +1,101 @@
+"""Bounds over what could still beat the incumbent: the relaxation, the goal and the distance together.
+
+Ordinary bounds hold for every image within the radius. Here each open unit is maximised and minimised over
+the images that the relaxation lets reach the goal within the radius as well, so that the bounds tighten as
+the incumbent improves. Every bound is recomputed from the duals by weak duality.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.bounds import Bounds
+from closecall.relaxation import Relaxation
+from closecall.solvers.warm import WarmProgram
+
+Vector = NDArray[np.float64]
+
+REACHED = 0.02  # a bound that some point comes this near to (as a share of the width) is left alone
+
+
+@dataclass(frozen=True, eq=False)
+class Squeezed:
+    """New bounds; `empty` when it is proven that nothing beats the incumbent."""
+
+    bounds: Bounds
+    empty: bool = False
+
+
+def squeeze(relaxation: Relaxation, bounds: Bounds, *, deadline: float) -> Squeezed:
+    """One round over all open units, layer by layer; the gaps' bounds are updated as they become known."""
+    program = WarmProgram(relaxation.program)
+    if not relaxation.by_distance:
+        column = np.array([relaxation.slack_column])
+        program.set_column_bounds(column, np.zeros(1), program.upper[column])
+    status, _, values = program.solve()
+    if status != "optimal" or values is None:
+        return Squeezed(bounds, empty=status == "infeasible" and program.farkas_proves_infeasible())
+    lower, upper = [low.copy() for low in bounds.lower], [high.copy() for high in bounds.upper]
+    seen = Seen(relaxation)
+    seen.note(values)
+    for node in np.unique(relaxation.node):
+        for entry in np.flatnonzero((relaxation.node == node) & (relaxation.entries.unit >= 0)):
+            if time.perf_counter() > deadline:
+                return Squeezed(Bounds(tuple(lower), tuple(upper)))
+            unit = int(relaxation.entries.unit[entry])
+            low, high = squeeze_entry(program, seen, int(entry), lower[node][unit], upper[node][unit])
+            lower[node][unit], upper[node][unit] = low, high
+        tighten_gaps(program, relaxation, int(node), lower[node], upper[node])
+    return Squeezed(Bounds(tuple(lower), tuple(upper)))
+
+
+class Seen:
+    """The smallest and largest value of each entry among the points met so far."""
+
+    def __init__(self, relaxation: Relaxation) -> None:
+        self.entries = relaxation.entries
+        self.least = np.full(len(self.entries.gap), np.inf)
+        self.most = np.full(len(self.entries.gap), -np.inf)
+
+    def note(self, values: Vector) -> None:
+        worth = values[self.entries.whole] - values[self.entries.gap]
+        self.least = np.minimum(self.least, worth)
+        self.most = np.maximum(self.most, worth)
+
+
+def squeeze_entry(
+    program: WarmProgram, seen: Seen, entry: int, low: float, high: float
+) -> tuple[float, float]:
+    """Bounds on one entry, the side nearer zero first; the other side is left when the sign is decided."""
+    columns = np.array([seen.entries.whole[entry], seen.entries.gap[entry]])
+    for side in (1.0, -1.0) if high < -low else (-1.0, 1.0):
+        if low >= 0 or high <= 0:
+            break
+        near = REACHED * (high - low)
+        if (side > 0 and seen.most[entry] >= high - near) or (side < 0 and seen.least[entry] <= low + near):
+            continue
+        program.set_objective(columns, np.array([-side, side]))
+        status, _, values = program.solve()
+        if status != "optimal" or values is None:
+            continue
+        seen.note(values)
+        if side > 0:
+            high = max(low, min(high, -program.safe_bound()))
+        else:
+            low = min(high, max(low, program.safe_bound()))
+    return low, high
+
+
+def tighten_gaps(program: WarmProgram, relaxation: Relaxation, node: int, low: Vector, high: Vector) -> None:
+    """Let later layers profit: a ReLU's x ≤ u and s ≤ −l."""
+    entries = relaxation.entries
+    signed = np.flatnonzero((relaxation.node == node) & (entries.unit >= 0))
+    relus = signed[np.isin(entries.choice[signed], entries.choice[entries.unit < 0])]
+    units = entries.unit[relus]
+    columns = np.concatenate([entries.gap[relus], entries.whole[relus]])
+    most = np.concatenate([np.maximum(-low[units], 0.0), np.maximum(high[units], 0.0)])
+    program.set_column_bounds(columns, np.zeros(len(columns)), np.minimum(program.upper[columns], most))

@@ -48,6 +48,7 @@ def main() -> None:
 
 
 from closecall.cli import capsules as _capsules  # noqa: E402, F401
+from closecall.cli import demo as _demo  # noqa: E402, F401
 from closecall.cli import predict as _predict  # noqa: E402, F401
 from closecall.cli import query as _query  # noqa: E402, F401
 from closecall.cli import saved as _saved  # noqa: E402, F401

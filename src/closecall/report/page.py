@@ -1,0 +1,133 @@
+"""A page as a title, a lead and sections of cards, charts, tables and galleries; texts are escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from closecall._version import __version__
+from closecall.report.style import STYLE
+
+
+@dataclass(frozen=True)
+class Card:
+    """A headline: one large figure and the facts below it."""
+
+    name: str
+    figure: str
+    what: str
+    facts: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One image before and after, what changed, and what is proven; images are data URIs."""
+
+    original: str
+    changed: str
+    difference: str
+    before: str
+    after: str
+    distance: str
+    proof: str
+    closed: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and blocks of HTML made by the functions of this module."""
+
+    title: str
+    blocks: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One HTML file that needs nothing else."""
+
+    title: str
+    lead: str
+    sections: Sequence[Section]
+    footer: str = ""
+
+    def html(self) -> str:
+        """The whole file."""
+        sections = "\n".join(
+            f"<section><h2>{escape(part.title)}</h2>{''.join(part.blocks)}</section>"
+            for part in self.sections
+        )
+        return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(self.title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<header><h1>{escape(self.title)}</h1><p class="lead">{escape(self.lead)}</p></header>
+<main>
+{sections}
+</main>
+<footer>{escape(self.footer)} closecall {escape(__version__)}</footer>
+</body>
+</html>
+"""
+
+
+def paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>"
+
+
+def subheading(text: str) -> str:
+    return f"<h3>{escape(text)}</h3>"
+
+
+def cards(shown: Sequence[Card]) -> str:
+    return f'<div class="cards">{"".join(map(card, shown))}</div>'
+
+
+def card(shown: Card) -> str:
+    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in shown.facts)
+    return (
+        f'<article class="card"><div class="name">{escape(shown.name)}</div>'
+        f'<div class="big">{escape(shown.figure)}</div><div class="what">{escape(shown.what)}</div>'
+        f"<dl>{facts}</dl></article>"
+    )
+
+
+def panels(shown: Sequence[str]) -> str:
+    """Charts side by side, as many as fit."""
+    boxes = "".join(f'<div class="panel">{chart}</div>' for chart in shown)
+    return f'<div class="panels">{boxes}</div>'
+
+
+def gallery(shown: Sequence[Shot]) -> str:
+    return f'<div class="gallery">{"".join(map(shot, shown))}</div>'
+
+
+def shot(shown: Shot) -> str:
+    trio = "".join(
+        f'<figure><img src="{source}" alt="{escape(spoken)}"><figcaption>{name}</figcaption></figure>'
+        for source, spoken, name in (
+            (shown.original, f"the original image, seen as {shown.before}", "original"),
+            (shown.changed, f"the changed image, seen as {shown.after}", "adversarial"),
+            (shown.difference, "the pixels that changed: red brighter, blue darker", "difference"),
+        )
+    )
+    change = (
+        f'<span class="from">{escape(shown.before)}</span><span aria-label="becomes">→</span>'
+        f'<span class="to">{escape(shown.after)}</span><span class="far">{escape(shown.distance)}</span>'
+    )
+    kind = "proof closed" if shown.closed else "proof"
+    return (
+        f'<article class="shot"><div class="trio">{trio}</div><div class="change">{change}</div>'
+        f'<p class="{kind}">{escape(shown.proof)}</p></article>'
+    )
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

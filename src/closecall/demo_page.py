@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,24 +71,34 @@ CHECKING = (
 
 
 def headline(part: Shown) -> Card:
-    described = part.trained.described
-    uppers = [verdict.distance for verdict in part.verdicts if verdict.distance is not None]
-    lowers = [verdict.lower_bound for verdict in part.verdicts]
-    proven = sum(verdict.outcome == "nearest" for verdict in part.verdicts)
+    """The median distance and its proven interval: the median of bounds bounds the median."""
+    described, verdicts = part.trained.described, part.verdicts
+    upper = statistics.median(math.inf if v.distance is None else v.distance for v in verdicts)
+    lower = statistics.median(v.lower_bound for v in verdicts)
+    proven = sum(v.outcome in ("nearest", "robust") for v in verdicts)
     return Card(
         name=part.trained.title,
-        figure=f"{statistics.median(uppers):.2f}" if uppers else "none found",
+        figure="unknown" if math.isinf(upper) else f"{upper:.2f}",
         what="median distance to another answer",
         facts=[
-            ("proven", f"{proven} of {len(part.verdicts)}"),
-            ("median lies in", f"[{statistics.median(lowers):.3f}, {statistics.median(uppers):.3f}]"),
+            ("median lies in", f"[{rounded_down(lower)}, {rounded_up(upper)}]"),
+            ("proven to the end", f"{proven} of {len(verdicts)}"),
             ("test accuracy", f"{described['accuracy']:.1%}"),
             ("parameters", f"{described['parameters']:,}"),
             ("ReLU and pooling units", f"{described['units']:,}"),
-            ("training", f"{described['seconds']:.1f} s"),
-            ("proving", f"{sum(verdict.seconds for verdict in part.verdicts):.1f} s"),
+            ("time to train", f"{described['seconds']:.1f} s"),
+            ("time to prove", f"{sum(v.seconds for v in verdicts):.1f} s"),
         ],
     )
+
+
+def rounded_down(value: float) -> str:
+    """Three digits that never claim more than was proven."""
+    return "∞" if math.isinf(value) else f"{math.floor(1000 * value) / 1000:.3f}"
+
+
+def rounded_up(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{math.ceil(1000 * value) / 1000:.3f}"
 
 
 def galleries(shown: Sequence[Shown]) -> list[str]:
@@ -102,17 +113,18 @@ def shot(verdict: Verdict) -> Shot:
     if verdict.witness is None or verdict.distance is None:
         raise ValueError("only a verdict with a witness can be shown")
     closed = verdict.outcome == "nearest"
+    lower, upper = rounded_down(verdict.lower_bound), rounded_up(verdict.distance)
     return Shot(
         original=image_uri(verdict.image),
         changed=image_uri(verdict.witness),
         difference=difference_uri(verdict.witness.astype(np.float64) - verdict.image),
         before=str(verdict.predicted_before),
         after=str(verdict.predicted_after),
-        distance=f"{verdict.distance:.3f}",
+        distance=upper,
         proof=(
-            f"proven nearest: none below {verdict.lower_bound:.3f}"
+            f"proven nearest: none below {lower}"
             if closed
-            else f"the nearest lies between {verdict.lower_bound:.3f} and {verdict.distance:.3f}"
+            else f"the nearest lies between {lower} and {upper}"
         ),
         closed=closed,
     )

@@ -52,7 +52,10 @@ def refuse(run, brightest, pixels) -> Callable[..., str]:
         ("nearest --image IMAGE --norm l3", "unknown norm 'l3': choose one of l1, l2, linf, l0"),
         ("nearest --image IMAGE --method fast", "unknown method 'fast': choose one of auto, milp"),
         ("nearest --image IMAGE --solver excel", "unknown solver 'excel': choose one of highs, scip"),
-        ("nearest --image IMAGE --time-limit 0", "the time limit must be a positive number of seconds, got 0"),
+        (
+            "nearest --image IMAGE --time-limit 0",
+            "the time limit must be a positive number of seconds, got 0",
+        ),
         ("nearest --image IMAGE --time-limit nan", "must be a positive number of seconds, got nan"),
         ("nearest --image IMAGE --threads 0", "threads must be at least 1, got 0"),
         ("nearest --image IMAGE --gap 1", "the gap must be at least 0 and below 1, got 1"),
@@ -67,7 +70,10 @@ def refuse(run, brightest, pixels) -> Callable[..., str]:
         ("certify --image IMAGE --radius nan", "the radius must be positive, got nan"),
         ("ideal --target 4", "the target must be from 0 to 3, got 4"),
         ("ideal --target 0 --time-limit -1", "must be a positive number of seconds, got -1"),
-        ("export-milp --image IMAGE --out x.mps --form loose", "the form must be tight or paper, got 'loose'"),
+        (
+            "export-milp --image IMAGE --out x.mps --form loose",
+            "the form must be tight or paper, got 'loose'",
+        ),
         ("export-milp --image IMAGE --out x.mps --unit-cost 1", "they need the form paper"),
         ("export-milp --image IMAGE --out nowhere/x.mps", "Cannot write nowhere/x.mps: No such file"),
         ("nearest --model zoo:lion --dataset digits --index 0", "There is no zoo model 'lion'; the zoo has"),

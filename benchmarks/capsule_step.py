@@ -38,7 +38,7 @@ class TextbookCapsules(nn.Module):
         matrices = weight.detach().reshape(children, child_dimensions, classes, -1).permute(0, 2, 3, 1)
         self.weight = nn.Parameter(matrices.unsqueeze(0).clone())  # (1, children, classes, 16, 8)
 
-    def forward(self, children: Tensor, iterations: int, _all_gradients: bool, _trace: object) -> Tensor:
+    def forward(self, children: Tensor, iterations: int, _all_gradients: bool) -> Tensor:
         batch, classes = len(children), self.weight.shape[2]
         matrices = self.weight.repeat(batch, 1, 1, 1, 1)
         tiled = children[:, :, None, :, None].repeat(1, 1, classes, 1, 1)  # (B, children, classes, 8, 1)

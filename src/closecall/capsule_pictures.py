@@ -31,8 +31,8 @@ AT_A_TIME = 500
 def perturbation_sheet(model: CapsNet, image: NDArray[np.float32], names: Sequence[str]) -> Any:
     """Draw what the decoder makes of the longest capsule as each of its dimensions moves."""
     with torch.no_grad():
-        capsules = model.capsules(torch.from_numpy(image).unsqueeze(0))
-        chosen = lengths_of(capsules).argmax(1)
+        capsules, scores = model.encode(torch.from_numpy(image).unsqueeze(0))
+        chosen = scores.argmax(1)
         rows = _perturbed(model, capsules, chosen)
         restored = model.decode(capsules, chosen)[0]
     dimensions = len(rows)
@@ -41,7 +41,7 @@ def perturbation_sheet(model: CapsNet, image: NDArray[np.float32], names: Sequen
     _show(grid[0][1], restored.numpy())
     for axes in grid[0][2:]:
         axes.set_visible(False)
-    score = float(lengths_of(capsules)[0, chosen[0]])
+    score = float(scores.max())
     text = f"the image, and what the capsule of {names[int(chosen)]}\n(length {score:.2f}) makes of it"
     axes = grid[0][1]
     axes.text(1.25, 0.5, text, transform=axes.transAxes, fontsize=8, color=INK, va="center")
@@ -130,7 +130,7 @@ def reconstruction_rows(model: CapsNet, chosen: Chosen) -> Any:
     ]
     figure, grid = _figure_grid(2, len(columns), cell=0.72, left=1.0, top=0.25, bottom=0.08)
     with torch.no_grad():
-        capsules = model.capsules(torch.from_numpy(images))
+        capsules, _ = model.encode(torch.from_numpy(images))
         for number, (index, restored) in enumerate(columns):
             decoded = [model.decode(capsules[[index]], torch.tensor([k]))[0].numpy() for k in restored]
             _show(grid[0][number], images[index])
@@ -187,7 +187,7 @@ def couplings_and_lengths(
     """Give, for every routing iteration, c (classes, primary capsules) and ‖v‖ (classes,) of one image."""
     trace: list[Tensor] = []
     with torch.no_grad():
-        votes = model.parents.votes(model.primary(model.stem(torch.from_numpy(image).unsqueeze(0))))
+        votes = model.votes(torch.from_numpy(image).unsqueeze(0))
         dynamic_routing(votes, model.sizes.iterations, trace=trace)
         lengths = [lengths_of(squash(torch.einsum("bji,bjid->bjd", c, votes)))[0].numpy() for c in trace]
     return [couplings[0].numpy() for couplings in trace], lengths

@@ -74,7 +74,7 @@ def test_any_shape_and_number_of_classes(
     assert twin.config() == model.config()
     assert count_parameters(twin) == count_parameters(model)
     if options.get("decoder") != []:
-        assert model.decode(model.capsules(images), torch.tensor([0, 1, 0])).shape == images.shape
+        assert model.decode(model.encode(images)[0], torch.tensor([0, 1, 0])).shape == images.shape
 
 
 def test_a_primary_capsule_is_eight_maps_at_one_position() -> None:
@@ -125,7 +125,7 @@ def test_scores_are_lengths_and_gradients_reach_the_pixels() -> None:
     flowing = CapsNet(gradients="all").eval().double()
     flowing.load_state_dict(last.state_dict())
     images = some_images(2, 1, 28, 28).double().requires_grad_()
-    torch.testing.assert_close(last(images), last.capsules(images).square().sum(2).sqrt())
+    torch.testing.assert_close(last(images), last.encode(images)[0].square().sum(2).sqrt())
     torch.testing.assert_close(flowing(images), last(images))
     partial, whole = (torch.autograd.grad(model(images)[:, 3].sum(), images)[0] for model in (last, flowing))
     direction = some_images(2, 1, 28, 28, seed=1).double()
@@ -158,7 +158,7 @@ def test_training_loss_by_its_parts(small: CapsNet) -> None:
             length = float(scores[image, k])
             total += max(0, 0.9 - length) ** 2 if k == label else 0.5 * max(0, length - 0.1) ** 2
         masked = torch.zeros(1, 160)
-        masked[0, 16 * label : 16 * label + 16] = small.capsules(images)[image, label]
+        masked[0, 16 * label : 16 * label + 16] = small.encode(images)[0][image, label]
         decoded = small.decoder.layers(masked).reshape(28, 28).detach()
         total += 0.0005 * float((decoded - images[image, 0]).square().sum())
     assert float(loss) == pytest.approx(total / 4, rel=1e-5)

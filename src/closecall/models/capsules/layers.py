@@ -68,11 +68,9 @@ class ClassCapsules(nn.Module):
         parted = votes.reshape(*votes.shape[:2], self.classes, -1)
         return parted.permute(1, 2, 0, 3).contiguous()
 
-    def forward(
-        self, children: Tensor, iterations: int, all_gradients: bool, trace: list[Tensor] | None = None
-    ) -> Tensor:
+    def forward(self, children: Tensor, iterations: int, all_gradients: bool) -> Tensor:
         """Give (batch, classes, dimensions)."""
         votes = self.votes(children)
         if self.routing == "attention":
             return attention_routing(votes, self.prior)
-        return dynamic_routing(votes, iterations, all_gradients=all_gradients, trace=trace)
+        return dynamic_routing(votes, iterations, all_gradients=all_gradients)

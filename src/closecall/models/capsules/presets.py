@@ -50,6 +50,12 @@ class CapsuleSizes:
         _check_choice("gradients", self.gradients, GRADIENTS)
         if self.capsule_layers and self.routing != "em":
             raise ModelError(f'Capsule layers need routing "em", not {self.routing!r}: leave them out.')
+        matrices = (self.primary_dimensions, self.dimensions, self.primary_size, self.primary_stride)
+        if self.routing == "em" and matrices != (16, 16, 1, 1):
+            raise ModelError(
+                'Routing "em" moves 4×4 matrices made at every position, so dimensions must be 16 and the '
+                'primary size and stride 1: start from the preset "matrix".'
+            )
         if not 0 <= self.reconstruction_weight < float("inf"):
             raise ModelError(f"The reconstruction weight must be ≥ 0, not {self.reconstruction_weight!r}.")
 
@@ -61,6 +67,8 @@ def choose_sizes(preset: str, side: int, given: dict[str, Any]) -> CapsuleSizes:
     sizes = PRESETS[preset]
     if side < SMALL_IMAGE and preset == "small":
         sizes = replace(sizes, convolutions=("16x3", "32x3"), primary_size=3, primary_stride=1)
+    if side < SMALL_IMAGE and preset == "matrix":
+        sizes = replace(sizes, convolutions=("64x3",), capsule_layers=("16x3",))
     return replace(sizes, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -117,4 +125,25 @@ SMALL = replace(
     primary_size=5,
     decoder=(128, 256),
 )
-PRESETS = {"paper": PAPER, "small": SMALL}
+EFFICIENT = replace(
+    PAPER,
+    convolutions=("32x5", "64x3", "64x3", "128x3s2"),
+    batch_norm=True,
+    primary_types=16,
+    primary_size=0,
+    decoder=(),
+    routing="attention",
+)
+MATRIX = replace(
+    PAPER,
+    convolutions=("64x5s2",),
+    batch_norm=True,
+    primary_types=8,
+    primary_dimensions=16,
+    primary_size=1,
+    primary_stride=1,
+    capsule_layers=("16x3s2", "16x3"),
+    decoder=(),
+    routing="em",
+)
+PRESETS = {"paper": PAPER, "small": SMALL, "efficient": EFFICIENT, "matrix": MATRIX}

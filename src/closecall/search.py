@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ def pose(
     """Read the model and put the question into one object."""
     pixels = np.asarray(image, dtype=np.float64)
     with clock.stage("read"):
-        classifier = model if isinstance(model, Classifier) else read(model, shape_of(pixels))
+        classifier = model if isinstance(model, Classifier) else read(model, shape_for(model, pixels))
     network = classifier.network
     if pixels.size != network.input_size or (
         pixels.ndim > 1 and squeezed(pixels) != squeezed_shape(network.input_shape)
@@ -258,9 +259,10 @@ def wanted_class(target: Target, label: int, classes: int) -> int | None:
     return int(target)
 
 
-def shape_of(pixels: NDArray[np.float64]) -> tuple[int, ...] | None:
-    """The shape of one image for a module that does not say its own: (C, H, W) without a batch dimension."""
-    if pixels.ndim < 2:
+def shape_for(model: object, pixels: NDArray[np.float64]) -> tuple[int, ...] | None:
+    """The shape of one image for a model that may not say its own: (C, H, W) without a batch dimension."""
+    named = isinstance(model, (str, Path)) and Path(model).suffix.lower() != ".onnx"
+    if named or hasattr(model, "input_shape") or pixels.ndim < 2:
         return None
     return (1, *pixels.shape) if pixels.ndim == 2 else pixels.shape[-3:]
 

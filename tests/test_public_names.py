@@ -10,7 +10,8 @@ import pytest
 import closecall
 
 NAMES = {
-    "ClosecallError", "Costs", "Ideal", "Verdict", "__version__", "certify", "ideal", "load", "nearest", "read",
+    "ClosecallError", "Costs", "Ideal", "Verdict", "__version__",
+    "certify", "ideal", "load", "nearest", "read",
 }  # fmt: skip
 HEAVY = ("torch", "scipy", "matplotlib", "sklearn", "onnx", "onnxruntime", "highspy", "PIL")
 

@@ -10,7 +10,8 @@ from torch.nn import functional as F
 
 POSE = 4
 LEAST_VARIANCE = 1e-4
-LAST_TEMPERATURE = 0.01
+# The publication leaves λ open; this one keeps sigmoids off their flat ends when tens of children vote.
+LAST_TEMPERATURE = 0.03
 
 Capsules = tuple[Tensor, Tensor]  # poses (B, types, H, W, 16), activations (B, types, H, W)
 
@@ -26,7 +27,7 @@ def em_routing(
     """Fit one Gaussian per parent to the votes (N, parents, children, 16) of active children (N, children).
 
     M: r_ij = R_ij a_i;  μ_j = Σ_i r_ij V_ij / Σ_i r_ij;  σ_j² likewise of (V_ij − μ_j)²;
-       a_j = sigmoid(λ (β_a − Σ_h (β_u + ln σ_jh) Σ_i r_ij)),   λ = 0.01 (1 − 0.95^(iteration + 1))
+       a_j = sigmoid(λ (β_a − Σ_h (β_u + ln σ_jh) Σ_i r_ij)),   λ = 0.03 · iteration/iterations
     E: R_ij ∝ a_j N(V_ij; μ_j, σ_j²) over parents.
 
     Gives μ (N, parents, 16) and a (N, parents). Gradients flow through the last M step only, unless
@@ -37,7 +38,7 @@ def em_routing(
     for iteration in range(iterations):
         last = iteration == iterations - 1
         with torch.set_grad_enabled(torch.is_grad_enabled() and (last or all_gradients)):
-            temperature = LAST_TEMPERATURE * (1 - 0.95 ** (iteration + 1))
+            temperature = LAST_TEMPERATURE * (iteration + 1) / iterations
             weights = assigned * activations.unsqueeze(1)  # (N, parents, children)
             means, variances, present = _maximise(votes, squares, weights, costs, temperature)
             if not last:

@@ -7,7 +7,7 @@ import math
 
 from rich.console import Console
 
-from closecall.cli.progress import sentence, showing_interval
+from closecall.cli.progress import LiveLine, sentence, showing_interval, waiting
 
 
 def test_the_interval_in_words() -> None:
@@ -27,9 +27,20 @@ def test_elsewhere_few_lines() -> None:
 def test_on_a_terminal_the_line_is_live_and_leaves_nothing_behind() -> None:
     text = io.StringIO()
     console = Console(file=text, width=200, force_terminal=True)
+    with waiting("reading", console):
+        pass
     with showing_interval(console=console) as report:
         report(3.61, 4.29, 12, 0.5)
     shown = text.getvalue()
     assert "3.61 ≤ distance ≤ 4.29 · 12 nodes" in shown
+    assert "reading" in shown
     erase_line = "\x1b[2K"
     assert "≤" not in shown[shown.rindex(erase_line) :]
+
+
+def test_the_seconds_go_on_between_reports() -> None:
+    line = LiveLine("distance")
+    line.began -= 7.0
+    assert line.__rich__().plain == "looking for a first answer · 7 s"
+    line(1.0, 2.0, 3, 0.5)
+    assert line.__rich__().plain == "1 ≤ distance ≤ 2 · 3 nodes · 7 s"

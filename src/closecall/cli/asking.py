@@ -41,14 +41,17 @@ def find_subject(
     label: int | None,
 ) -> Subject:
     """Read the model and the image, from a data set or from a file."""
+    from closecall.cli.progress import waiting
+
     if (dataset is None) == (image is None):
         said = "neither was" if dataset is None else "both were"
         raise InputError(f"Give the image by --dataset and --index, or by --image: {said} given.")
-    if dataset is not None:
-        return _from_dataset(model, dataset, index, split, label)
-    if index is not None:
+    if image is not None and index is not None:
         raise InputError("--index counts the images of a --dataset: leave it out beside --image.")
-    return _from_file(model, cast("Path", image), label)
+    with waiting("reading the model and the image"):
+        if dataset is not None:
+            return _from_dataset(model, dataset, index, split, label)
+        return _from_file(model, cast("Path", image), label)
 
 
 def _from_dataset(model: str, dataset: str, index: int | None, split: str, label: int | None) -> Subject:

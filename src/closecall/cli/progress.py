@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.text import Text
 
 if TYPE_CHECKING:
     from closecall.milp import OnProgress
@@ -15,19 +17,49 @@ if TYPE_CHECKING:
 SECONDS_BEFORE_THE_FIRST_LINE = 2.0
 
 
+def stderr_console() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def waiting(what: str, console: Console | None = None) -> Iterator[None]:
+    """Say on a terminal what is being waited for."""
+    console = console or stderr_console()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
 @contextmanager
 def showing_interval(what: str = "distance", console: Console | None = None) -> Iterator[OnProgress]:
     """Give an `on_progress` that shows the interval of `what` on stderr."""
-    console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+    console = console or stderr_console()
     if not console.is_terminal:
         yield SparseLines(console, what)
         return
-    with console.status("looking for a first answer") as status:
+    shown = LiveLine(what)
+    with console.status(shown):
+        yield shown
 
-        def show(lower: float, upper: float, nodes: int, seconds: float) -> None:
-            status.update(sentence(what, lower, upper, nodes, seconds))
 
-        yield show
+class LiveLine:
+    """The latest interval; the seconds go on between two reports."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.latest: tuple[float, float, int] | None = None
+        self.began = time.perf_counter()
+
+    def __call__(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
+        self.latest = lower, upper, nodes
+
+    def __rich__(self) -> Text:
+        seconds = time.perf_counter() - self.began
+        if self.latest is None:
+            return Text(f"looking for a first answer · {seconds:.0f} s")
+        return Text(sentence(self.what, *self.latest, seconds))
 
 
 class SparseLines:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from closecall import data
 from closecall.data import Dataset
 from closecall.errors import ModelError
 from closecall.models import CapsNet, build, count_parameters, load, save
@@ -49,6 +50,15 @@ def test_parameters_of_small(small: CapsNet) -> None:
     assert count_parameters(small) == convolutions + primary + parents + decoder == 403_696
 
 
+def test_parameters_of_efficient_and_matrix() -> None:
+    """161,824 is the published count; 68 thousand is the published one of matrix capsules 64, 8, 16, 16."""
+    assert count_parameters(CapsNet(preset="efficient")) == 161_824
+    convolution, primary = (25 + 1) * 64 + 2 * 64, (64 + 1) * 8 * 17
+    votes = (9 * 8 * 16 + 9 * 16 * 16 + 16 * 10) * 16
+    costs = 2 * (16 + 16 + 10)
+    assert count_parameters(CapsNet(preset="matrix")) == convolution + primary + votes + costs == 68_572
+
+
 @pytest.mark.parametrize(
     ("shape", "classes", "options"),
     [
@@ -59,6 +69,9 @@ def test_parameters_of_small(small: CapsNet) -> None:
         ((1, 28, 28), 4, {"preset": "paper", "convolutions": ["6x9"], "primary_types": 2}),
         ((1, 12, 12), 2, {"decoder": [], "dimensions": 5, "iterations": 1}),
         ((1, 28, 28), 10, {"routing": "attention"}),
+        ((3, 30, 26), 5, {"preset": "efficient", "decoder": [7]}),
+        ((1, 28, 28), 10, {"preset": "matrix", "decoder": [7]}),
+        ((1, 8, 8), 4, {"preset": "matrix", "decoder": [7]}),
     ],
 )
 def test_any_shape_and_number_of_classes(
@@ -164,10 +177,12 @@ def test_training_loss_by_its_parts(small: CapsNet) -> None:
     assert float(loss) == pytest.approx(total / 4, rel=1e-5)
 
 
-@pytest.mark.parametrize("routing", ["dynamic", "attention"])
-def test_onnxruntime_agrees_and_disk_keeps_it(routing: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"routing": "attention"}, {"preset": "efficient"}, {"preset": "matrix"}], ids=str
+)
+def test_onnxruntime_agrees_and_disk_keeps_it(options: dict[str, str], tmp_path: Path) -> None:
     torch.manual_seed(1)
-    model = CapsNet(routing=routing)
+    model = CapsNet(**options)
     model.train()
     for _ in range(3):
         model(some_images(8, 1, 28, 28))  # batch norm's running means are no longer 0 and 1
@@ -179,6 +194,33 @@ def test_onnxruntime_agrees_and_disk_keeps_it(routing: str, tmp_path: Path) -> N
         np.testing.assert_allclose(scores, model(images[:count]).detach().numpy(), atol=1e-5)
     save(model, tmp_path)
     assert torch.equal(load(tmp_path)(images), model(images))
+
+
+def test_the_shipped_network_is_the_same_in_onnxruntime() -> None:
+    model = load("zoo:mnist-caps")
+    images = data.load("mnist", "test").images[:200].astype(np.float32) / 255
+    session = onnxruntime.InferenceSession(onnx_bytes(model))
+    (scores,) = session.run(["scores"], {"image": images})
+    with torch.no_grad():
+        np.testing.assert_allclose(scores, model(torch.from_numpy(images)).numpy(), atol=1e-4)
+
+
+def test_two_labels_and_their_parts(small: CapsNet) -> None:
+    images, labels = some_images(2, 1, 28, 28), torch.tensor([[7, 0], [3, 4]])
+    parts = some_images(2, 2, 28, 28, seed=5)
+    with torch.no_grad():
+        loss, scores = small.training_loss(images, labels, parts)
+        capsules, _ = small.encode(images)
+        total = 0.0
+        for image in range(2):
+            for k in range(10):
+                length = float(scores[image, k])
+                there = k in labels[image].tolist()
+                total += max(0, 0.9 - length) ** 2 if there else 0.5 * max(0, length - 0.1) ** 2
+            for number in range(2):
+                decoded = small.decode(capsules[[image]], labels[[image], number])
+                total += 0.0005 * float((decoded[0, 0] - parts[image, number]).square().sum())
+    assert float(loss) == pytest.approx(total / 2, rel=1e-5)
 
 
 def test_it_learns_stripes() -> None:
@@ -200,7 +242,7 @@ def test_it_learns_stripes() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"preset": "tiny"}, "no capsule preset 'tiny'; the presets are paper, small"),
+        ({"preset": "tiny"}, "no capsule preset 'tiny'; the presets are paper, small, efficient, matrix"),
         ({"routing": "magic"}, "routing is one of dynamic, attention, em, not 'magic'"),
         ({"gradients": "some"}, "gradients is one of last, all, not 'some'"),
         ({"iterations": 0}, "iterations must be a whole number ≥ 1, not 0"),
@@ -212,6 +254,8 @@ def test_it_learns_stripes() -> None:
         ({"convolutions": ["16x29"]}, "Convolution 1 of the capsule network, convolution: a 29×29 kernel"),
         ({"primary_size": 11}, "The primary capsules, convolution: a 11×11 kernel is larger than its 10×10"),
         ({"primary_size": 0}, "8 × 8 maps into capsules, but the last convolution gives 32"),
+        ({"routing": "em"}, "so dimensions must be 16 and the primary size and stride 1"),
+        ({"preset": "matrix", "capsule_layers": ["8x13"]}, "Capsule layer 1, convolution: a 13×13 kernel"),
         ({"capsule_layers": ["8x3"]}, "need routing \"em\", not 'dynamic'"),
         ({"reconstruction_weight": -1.0}, "reconstruction weight must be ≥ 0, not -1.0"),
         ({"decoder": [0]}, "hidden layers of a decoder must be a list of positive whole numbers"),
@@ -221,6 +265,11 @@ def test_it_learns_stripes() -> None:
 def test_one_sentence_for_a_mistake(options: dict[str, object], words: str) -> None:
     with pytest.raises(ModelError, match=words):
         CapsNet(**options)
+
+
+def test_matrix_capsules_have_no_single_set_of_votes() -> None:
+    with pytest.raises(ModelError, match="only vector capsules have one set of votes"):
+        CapsNet(preset="matrix").votes(torch.zeros(1, 1, 28, 28))
 
 
 def test_no_decoder_no_images() -> None:

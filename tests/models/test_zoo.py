@@ -25,6 +25,7 @@ LEAST_ACCURACY = {
     "mnist-50x2": 0.97,
     "mnist-cnn": 0.988,
     "mnist-cnn-paper": 0.95,
+    "mnist-caps": 0.993,
 }
 
 

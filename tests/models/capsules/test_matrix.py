@@ -28,18 +28,20 @@ def routed_by_loops(
     assigned = torch.full((parents, children), 1 / parents, dtype=votes.dtype)
     means, present = torch.zeros(parents, entries, dtype=votes.dtype), torch.zeros(parents, dtype=votes.dtype)
     for iteration in range(iterations):
-        temperature = 0.03 * (iteration + 1) / iterations
-        likelihood = torch.zeros_like(assigned)
+        temperature = 2 * (iteration + 1) / iterations
+        variances, cost = torch.zeros_like(means), torch.zeros_like(present)
         for j in range(parents):
             weights = assigned[j] * active
             means[j] = sum(weights[i] * votes[j, i] for i in range(children)) / weights.sum()
-            variance = sum(weights[i] * (votes[j, i] - means[j]) ** 2 for i in range(children))
-            variance = variance / weights.sum() + LEAST_VARIANCE
-            cost = sum(
-                (costs[0][j] + math.log(math.sqrt(variance[h]))) * weights.sum() for h in range(entries)
-            )
-            present[j] = 1 / (1 + torch.exp(-temperature * (costs[1][j] - cost)))
-            gaussian = torch.distributions.Normal(means[j], variance.sqrt())
+            spread = sum(weights[i] * (votes[j, i] - means[j]) ** 2 for i in range(children))
+            variances[j] = spread / weights.sum() + LEAST_VARIANCE
+            for deviation in variances[j].sqrt():
+                cost[j] += (costs[0][j] + math.log(deviation)) * weights.sum()
+        cost = (cost - cost.mean()) / (cost.var(correction=0) + LEAST_VARIANCE).sqrt()
+        likelihood = torch.zeros_like(assigned)
+        for j in range(parents):
+            present[j] = 1 / (1 + torch.exp(-temperature * (costs[1][j] - cost[j])))
+            gaussian = torch.distributions.Normal(means[j], variances[j].sqrt())
             for i in range(children):
                 likelihood[j, i] = present[j] * gaussian.log_prob(votes[j, i]).sum().exp()
         assigned = likelihood / likelihood.sum(0)

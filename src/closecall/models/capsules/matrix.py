@@ -10,8 +10,7 @@ from torch.nn import functional as F
 
 POSE = 4
 LEAST_VARIANCE = 1e-4
-# The publication leaves λ open; this one keeps sigmoids off their flat ends when tens of children vote.
-LAST_TEMPERATURE = 0.03
+LAST_TEMPERATURE = 2.0
 
 Capsules = tuple[Tensor, Tensor]  # poses (B, types, H, W, 16), activations (B, types, H, W)
 
@@ -27,11 +26,12 @@ def em_routing(
     """Fit one Gaussian per parent to the votes (N, parents, children, 16) of active children (N, children).
 
     M: r_ij = R_ij a_i;  μ_j = Σ_i r_ij V_ij / Σ_i r_ij;  σ_j² likewise of (V_ij − μ_j)²;
-       a_j = sigmoid(λ (β_a − Σ_h (β_u + ln σ_jh) Σ_i r_ij)),   λ = 0.03 · iteration/iterations
+       cost_j = Σ_h (β_u + ln σ_jh) Σ_i r_ij;  a_j = sigmoid(λ (β_a − cost_j)),  λ = 2 · iteration/iterations
     E: R_ij ∝ a_j N(V_ij; μ_j, σ_j²) over parents.
 
-    Gives μ (N, parents, 16) and a (N, parents). Gradients flow through the last M step only, unless
-    `all_gradients`.
+    The publication leaves λ open. Costs grow with the number of children, so they are brought to mean 0 and
+    variance 1 over the parents, and λ means the same in every layer. Gives μ (N, parents, 16) and
+    a (N, parents). Gradients flow through the last M step only, unless `all_gradients`.
     """
     squares = votes.square()
     assigned = torch.full_like(votes[..., 0], 1 / votes.shape[1])
@@ -57,6 +57,8 @@ def _maximise(
     spread = torch.einsum("nji,njih->njh", shares, squares) - means.square()
     variances = spread.clamp_min(0) + LEAST_VARIANCE
     cost = (use_cost.unsqueeze(1) + variances.log() / 2).sum(2) * total
+    centred = cost - cost.mean(1, keepdim=True)
+    cost = centred / (centred.square().mean(1, keepdim=True) + LEAST_VARIANCE).sqrt()
     return means, variances, torch.sigmoid(temperature * (activation_cost - cost))
 
 

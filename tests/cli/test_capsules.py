@@ -64,6 +64,18 @@ def test_one_sentence_for_a_mistake(
     assert errors.count("\n") == 1
 
 
+def test_training_with_a_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("--preset", "small", "--routing", "attention", "--iterations", 2, "--dataset", "digits")
+    how = ("--epochs", 1, "--threads", 1, "--shift", 1, "--out", tmp_path)
+    assert run(monkeypatch, "train", "--model", "capsnet", *arguments, *how) == 0
+    described = json.loads((tmp_path / "model.json").read_text())
+    assert described["kind"] == "capsnet"
+    chosen = {name: described["config"][name] for name in ("preset", "routing", "iterations", "input_shape")}
+    assert chosen == {"preset": "small", "routing": "attention", "iterations": 2, "input_shape": [1, 8, 8]}
+    assert described["accuracy"] > 0.2
+    assert (tmp_path / "model.onnx").exists()
+
+
 def test_predict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     Image.fromarray(data.load("mnist", "test").images[0, 0]).save(tmp_path / "seven.png")
     arguments = ("--model", "zoo:mnist-caps", "--image", tmp_path / "seven.png")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -237,6 +238,19 @@ def test_it_learns_stripes() -> None:
     after, accuracy = evaluate(model, dataset)
     assert after < before / 2
     assert accuracy > 0.9
+
+
+def test_a_resumed_training_ends_with_the_same_weights(tmp_path: Path) -> None:
+    digits = data.load("digits", "train").subset(np.arange(200))
+    plan = TrainingPlan(epochs=2, batch=50, shift=1, validation=20, threads=1)
+    shape = {"input_shape": [1, 8, 8], "decoder": [16]}
+    straight, stopped = build("capsnet", shape, seed=1), build("capsnet", shape, seed=1)
+    train(straight, digits, plan)
+    train(stopped, digits, replace(plan, epochs=1), checkpoint=tmp_path / "checkpoint")
+    resumed = build("capsnet", shape, seed=2)
+    train(resumed, digits, plan, checkpoint=tmp_path / "checkpoint", resume=True)
+    for name, tensor in straight.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[name]), name
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,11 @@ Vector = NDArray[np.float64]
 Picks = NDArray[np.int32]  # for each choice the entry picked, −1 while it is open
 
 TRIALS = 8  # candidates tried out at a node
-RELIABLE = 4  # trials after which a pseudo-cost is believed
-TRIAL_STEPS = 25  # dual simplex steps of a trial
+RELIABLE = 8  # trials after which a pseudo-cost is believed
+TRIAL_STEPS = 50  # dual simplex steps of a trial
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
 LEAST_GAIN = 1e-6
+NEARLY_MADE = 4  # points with at most so many open choices are worth a look as incumbents
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Node:
     bound: float
     number: int
     picks: Picks = field(compare=False)
-    basis: Basis = field(compare=False)
+    basis: Basis | None = field(compare=False)
     parent: Parent | None = field(compare=False, default=None)
 
 
@@ -59,7 +60,7 @@ class Tally:
     trusted: int = 0
 
 
-# Called with every LP point; gives back the cutoff from now on.
+# Called with the points of LPs that may be incumbents; gives back the cutoff from now on.
 OnPoint = Callable[[Vector], float]
 
 
@@ -68,7 +69,7 @@ class Tree:
 
     def __init__(self, relaxation: Relaxation, cutoff: float, on_point: OnPoint, tally: Tally) -> None:
         self.relaxation = relaxation
-        self.program = WarmProgram(relaxation.program)
+        self.program = WarmProgram(relaxation.program, lazy=relaxation.rise_and_fall)
         self.cutoff = cutoff
         self.on_point = on_point
         self.tally = tally
@@ -120,12 +121,15 @@ class Tree:
             self._learn_from(node, status, value)
             if status != "optimal" or values is None:
                 return self._leave(node, status)
-            self.cutoff = min(self.cutoff, self.on_point(values))
             bound = max(node.bound, self.program.safe_bound())
             if bound >= self.cutoff:
                 return None
             shares = self._shares(values)
             openness = self.gains.openness(shares, node.picks)
+            if np.count_nonzero(openness > OPEN_GAP) <= NEARLY_MADE:
+                self.cutoff = min(self.cutoff, self.on_point(values))
+                if bound >= self.cutoff:
+                    return None
             if openness.max(initial=0.0) <= OPEN_GAP:
                 # Every choice is made, yet the point was not taken: rounding; its bound is kept, not lost.
                 self.floor = min(self.floor, bound)
@@ -168,10 +172,10 @@ class Tree:
         scores = self.gains.scores(shares)
         candidates = np.flatnonzero(openness > OPEN_GAP)
         order = candidates[np.argsort(-scores[candidates])][:TRIALS]
-        basis: Basis = None
+        basis: Basis | None = None
         best, most = int(order[0]), -1.0
         for choice in order:
-            members = self.relaxation.members(int(choice))
+            members = self.relaxation.members[choice]
             score = float(scores[choice])
             if self.gains.trials[members].min() < RELIABLE:
                 basis = self.program.get_basis() if basis is None else basis
@@ -205,7 +209,7 @@ class Tree:
 
     def _split(self, node: Node, choice: int, shares: Vector, value: float) -> Node:
         """One child for each entry of the choice; go on with the entry of the smallest share."""
-        members = self.relaxation.members(choice)
+        members = self.relaxation.members[choice]
         order = members[np.argsort(shares[members])]
         basis = self.program.get_basis()
         children = []
@@ -225,8 +229,8 @@ class PseudoCosts:
 
     def __init__(self, relaxation: Relaxation) -> None:
         count = len(relaxation.entries.choice)
-        self.choice = relaxation.entries.choice
-        self.choices = relaxation.choices
+        self.order = np.argsort(relaxation.entries.choice, kind="stable")  # entries, choice by choice
+        self.starts = np.flatnonzero(np.diff(relaxation.entries.choice[self.order], prepend=-1))
         self.sums = np.zeros(count)
         self.trials = np.zeros(count)
         self.last = np.zeros(count)
@@ -238,29 +242,21 @@ class PseudoCosts:
 
     def openness(self, shares: Vector, picks: Picks) -> Vector:
         """How far each open choice is from being made: the smallest share of its entries."""
-        smallest = np.full(self.choices, np.inf)
-        np.minimum.at(smallest, self.choice, shares)
+        smallest = np.minimum.reduceat(shares[self.order], self.starts)
         return np.asarray(np.where(picks >= 0, 0.0, smallest))
 
     def scores(self, shares: Vector) -> Vector:
-        """For each choice the product of its two smallest expected gains."""
+        """For each choice the product of its smallest and its largest expected gain."""
         average = self.sums.sum() / max(self.trials.sum(), 1.0)
         rates = np.where(self.trials > 0, self.sums / np.maximum(self.trials, 1.0), average + 1e-9)
-        return self._products(rates * shares)
+        expected = np.maximum(rates * shares, LEAST_GAIN)[self.order]
+        return np.asarray(
+            np.minimum.reduceat(expected, self.starts) * np.maximum.reduceat(expected, self.starts)
+        )
 
     def score_of_last_trials(self, members: NDArray[np.int64]) -> float:
-        gains = np.sort(np.maximum(self.last[members], LEAST_GAIN))
-        return float(gains[0] * gains[1])
-
-    def _products(self, expected: Vector) -> Vector:
-        expected = np.maximum(expected, LEAST_GAIN)
-        first = np.full(self.choices, np.inf)
-        np.minimum.at(first, self.choice, expected)
-        # The second smallest: leave out one entry that attains the smallest.
-        order = np.lexsort((expected, self.choice))
-        position = np.flatnonzero(np.diff(self.choice[order], prepend=-1) > 0) + 1
-        second = expected[order][np.minimum(position, len(order) - 1)] if len(order) else first
-        return np.asarray(first * second)
+        gains = np.maximum(self.last[members], LEAST_GAIN)
+        return float(gains.min() * gains.max())
 
 
 def picked(picks: Picks, choice: int, entry: int) -> Picks:

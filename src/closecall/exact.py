@@ -1,4 +1,4 @@
-"""`auto` for small networks: attack, shrink, squeeze, branch; LPs by HiGHS, everything else our own.
+"""`auto` for L1 on small networks: attack, shrink, squeeze, branch; LPs by HiGHS, everything else our own.
 
 Each case of the goal (each class that could win) is settled in turn against the same incumbent:
 
@@ -17,7 +17,6 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.attacks import find_witness
 from closecall.bounds import Bounds, linear_bounds, maximise
 from closecall.branch import Tally, Tree
 from closecall.domain import Domain
@@ -31,8 +30,8 @@ Vector = NDArray[np.float64]
 
 # An LP point at a leaf lies on the margin, and rounding may put it below: the replay decides, not this.
 FEASIBLE = 1e-7
-SMALL_TREE = 40  # nodes before squeezing is worth its time
-ROUNDS = 3  # of squeezing
+SMALL_TREE = 100  # nodes before squeezing is worth its time
+ROUNDS = 2  # of squeezing
 WORTH_ANOTHER_ROUND = 0.93  # when the widths of open units shrink to less than this share
 START_ANEW = 0.95  # when the incumbent falls below this share of the radius that the bounds were made for
 SECONDS_BETWEEN_REPORTS = 0.2
@@ -77,17 +76,13 @@ class Hunt:
             self.problem.on_progress(lower, self.distance, self.tally.nodes, self.problem.clock.seconds)
 
 
-def search_by_branching(problem: Problem) -> Finding:
-    """Settle every case; the proven distance is the smallest over all cases."""
+def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
+    """Settle every case, beginning with a witness if there is one; the proven distance is the smallest."""
     hunt = Hunt(problem)
     clock = problem.clock
-    with clock.stage("attack"):
-        witness = find_witness(hunt.network, hunt.domain, problem.goal, until=clock.began + 0.3 * clock.limit)
     if witness is not None:
-        case = max(problem.goal.cases, key=lambda case: case.slack(hunt.network.forward(witness[None]))[0])
-        hunt.offer(witness, case)
-        if not problem.nearest:
-            return Finding(witness, 0.0)
+        for case in problem.goal.cases:
+            hunt.offer(witness, case)
     proven, interrupted = [], False
     cases = nearest_first(hunt, problem.goal)
     for index, case in enumerate(cases):
@@ -126,6 +121,7 @@ def settle(hunt: Hunt, case: Case, deadline: float) -> float:
             walk(hunt, case, relaxation, deadline)
         if hunt.wanted < START_ANEW * made_for:
             continue
+        tree: Tree | None
         done, tree = grow(hunt, case, relaxation, SMALL_TREE, deadline)
         if not done and hunt.wanted >= START_ANEW * made_for and time.perf_counter() < deadline:
             done, tree = squeeze_and_grow(hunt, case, domain, (relaxation, bounds), deadline)
@@ -148,11 +144,7 @@ def excluded(hunt: Hunt, domain: Domain, case: Case, bounds: Bounds) -> bool:
 
 def walk(hunt: Hunt, case: Case, relaxation: Relaxation, deadline: float) -> None:
     """Lower the incumbent through linear regions, when it reaches this very case."""
-    if (
-        hunt.best is None
-        or not relaxation.by_distance
-        or case.slack(hunt.network.forward(hunt.best[None]))[0] < 0
-    ):
+    if hunt.best is None or case.slack(hunt.network.forward(hunt.best[None]))[0] < -FEASIBLE:
         return
     picks = picks_at(relaxation, hunt.network, hunt.best)
     _, image = Walk(relaxation).descend(picks, deadline)
@@ -198,13 +190,10 @@ def grow(
 
     def on_point(values: Vector) -> float:
         hunt.offer(relaxation.pixels.at(values), case)
-        if relaxation.by_distance:
-            return hunt.wanted
-        return 0.0
+        return hunt.wanted
 
-    cutoff = hunt.wanted if relaxation.by_distance else 0.0
     with hunt.problem.clock.stage("search"):
-        tree = Tree(relaxation, cutoff, on_point, hunt.tally)
+        tree = Tree(relaxation, hunt.wanted, on_point, hunt.tally)
 
         def stop() -> bool:
             hunt.lower = max(hunt.lower, tree_lower(hunt, tree))
@@ -219,6 +208,4 @@ def grow(
 
 def tree_lower(hunt: Hunt, tree: Tree | None) -> float:
     """The distance that the open nodes of a tree prove."""
-    if tree is None or not tree.relaxation.by_distance:
-        return 0.0
-    return max(0.0, min(tree.bound, hunt.wanted))
+    return 0.0 if tree is None else max(0.0, min(tree.bound, hunt.wanted))

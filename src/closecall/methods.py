@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from closecall.attacks import find_witness
 from closecall.bounds import Bounds, interval_bounds, linear_bounds
@@ -22,6 +23,11 @@ from closecall.problem import Finding, Problem
 from closecall.solvers import solve
 
 FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth a replay
+
+ATTACK_SHARE = 0.3  # of the time limit
+UNITS_FOR_LPS = 250  # networks with more units are searched by batched linear bounds
+
+Vector = NDArray[np.float64]
 
 
 def solve_basic(problem: Problem) -> Finding:
@@ -39,8 +45,7 @@ def solve_shrunk(problem: Problem) -> Finding:
         with clock.stage("bounds"):
             bounds = linear_bounds(problem.network, domain)
         return solve_encoded(problem, domain, problem.network, bounds, "paper")
-    with clock.stage("attack"):
-        witness = find_witness(problem.network, domain, problem.goal, until=clock.began + 0.3 * clock.limit)
+    witness = attack(problem)
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
     if witness is not None:
@@ -105,10 +110,53 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
 
 
 def solve_automatically(problem: Problem) -> Finding:
-    """Our own branch and bound where it applies, else the chosen solver."""
-    if problem.costs is None and problem.domain.norm.name == "l1":
-        return search_by_branching(problem)
-    return solve_shrunk(problem)
+    """Our own branch and bound: over LPs for L1 on small networks, over batched linear bounds else.
+
+    The chosen solver is left with the paper's costs and with L0.
+    """
+    clock, domain = problem.clock, problem.domain
+    if problem.costs is not None or domain.norm.name == "l0":
+        return solve_shrunk(problem)
+    witness = attack(problem)
+    if witness is not None and not problem.nearest:
+        return Finding(witness, 0.0)
+    if domain.norm.name == "l1" and problem.network.units <= UNITS_FOR_LPS:
+        return search_by_branching(problem, witness)
+    from closecall.batched import refute, shrink  # waits for torch
+
+    with clock.stage("search"):
+        if witness is None:
+            outcome = refute(
+                problem.network,
+                domain,
+                problem.goal,
+                seconds=clock.left,
+                threads=problem.threads,
+                on_progress=problem.on_progress,
+            )
+            best = outcome.witness
+        else:
+            best, outcome = shrink(
+                problem.network,
+                domain,
+                problem.goal,
+                witness,
+                gap=problem.gap,
+                seconds=clock.left,
+                threads=problem.threads,
+                on_progress=problem.on_progress,
+            )
+    none_at_all = outcome.status == "proven" and best is None
+    return Finding(
+        best, np.inf if none_at_all else outcome.lower, outcome.nodes, outcome.status == "interrupted"
+    )
+
+
+def attack(problem: Problem) -> Vector | None:
+    clock = problem.clock
+    with clock.stage("attack"):
+        until = clock.began + ATTACK_SHARE * clock.limit
+        return find_witness(problem.network, problem.domain, problem.goal, until=until)
 
 
 METHODS: dict[str, Callable[[Problem], Finding]] = {

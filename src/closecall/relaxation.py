@@ -4,13 +4,13 @@ Every ReLU and every pooling window is a choice y = max(entries) with a gap colu
 entry. A choice is made by fixing one gap to 0: only column bounds change from node to node, so that the dual
 simplex goes on from the last basis.
 
-`by distance` (L1): minimise the distance over the images that reach the case.
-`by slack` (L∞): minimise −slack of the case within the ball; nothing reaches the case when it stays above 0.
+The objective is the L1 distance: each pixel enters as an increase and a decrease, most of which stay at 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from closecall.bounds import Bounds
 from closecall.domain import Domain
 from closecall.milp import Milp
 from closecall.network import Network
+from closecall.norms import total
 from closecall.program import Entries, Expression, Indices, ProgramBuilder
 from closecall.query import Case
 
@@ -38,67 +39,34 @@ class Relaxation:
     entries: Entries
     node: Indices
     choices: int
-    by_distance: bool
-    limit_row: int  # the row distance ≤ radius, or −1
-    slack_column: int  # the column of the slack, or −1
-    shift_columns: Indices  # the pixels' columns when the ball is kept by their bounds
+    rise_and_fall: Indices  # the columns of the pixels
 
-    def members(self, choice: int) -> Indices:
-        return np.flatnonzero(self.entries.choice == choice)
+    @cached_property
+    def members(self) -> tuple[Indices, ...]:
+        """The entries of each choice."""
+        order = np.argsort(self.entries.choice, kind="stable")
+        starts = np.flatnonzero(np.diff(self.entries.choice[order], prepend=-1))
+        return tuple(np.split(order, starts[1:])) if len(order) else ()
 
 
 def relax(network: Network, domain: Domain, case: Case, bounds: Bounds) -> Relaxation:
-    """The network over the domain, with the case to be reached."""
+    """The network over a domain of norm L1, with the case to be reached."""
     builder = ProgramBuilder()
-    by_distance = domain.norm.name == "l1"
-    limit_row, slack_column, shift_columns = -1, -1, np.zeros(0, dtype=np.int64)
-    if by_distance:
-        movement = domain.norm.encode(builder, domain.down, domain.up)
-        shifts = movement.shifts
-        distance = movement.distance
-        if distance is None:
-            raise ValueError(f"{domain.norm.name} has no linear distance")
-        builder.add_rows(distance, -np.inf, domain.radius)
-        limit_row = 0
-    else:
-        shifts = builder.add_columns("shift", -domain.down, domain.up)
-        shift_columns = shifts.matrix.indices.astype(np.int64)
-    pixels = shifts + Expression.constants(domain.centre)
+    movement = domain.norm.encode(builder, domain.down, domain.up)
+    rise_and_fall = np.arange(builder.width)
+    builder.add_rows(total(Expression.of_columns(rise_and_fall)), -np.inf, domain.radius)
+    pixels = movement.shifts + Expression.constants(domain.centre)
     values, node_of = [pixels], []
     for node in network.nodes:
         before = len(builder.choices)
         inputs = [values[source] for source in node.inputs]
         values.append(node.layer.encode_choices(builder, inputs, *bounds.of(node.inputs)))
         node_of += [node.inputs[0]] * (len(builder.choices) - before)
-    reached = values[-1].mapped(case.matrix)
-    if by_distance:
-        builder.add_rows(reached, case.threshold, np.inf)
-        objective = np.zeros(builder.width)
-        objective[distance.matrix.indices] = distance.matrix.data
-    else:
-        slack = builder.add_columns("slack", np.array([-SLACK_RANGE]), np.array([SLACK_RANGE]))
-        builder.add_rows(
-            reached - slack.taken(np.zeros(len(reached), dtype=np.int64)), case.threshold, np.inf
-        )
-        slack_column = builder.width - 1
-        objective = np.zeros(builder.width)
-        objective[slack_column] = -1.0
+    builder.add_rows(values[-1].mapped(case.matrix), case.threshold, np.inf)
+    objective = np.zeros(builder.width)
+    objective[rise_and_fall] = 1.0
     entries, nodes, count = joined(builder.choices, node_of)
-    return Relaxation(
-        builder.build(objective),
-        pixels,
-        entries,
-        nodes,
-        count,
-        by_distance,
-        limit_row,
-        slack_column,
-        shift_columns,
-    )
-
-
-# Far above any difference of scores that bounds leave open; a finite box keeps dual bounds finite.
-SLACK_RANGE = 1e6
+    return Relaxation(builder.build(objective), pixels, entries, nodes, count, rise_and_fall)
 
 
 def joined(blocks: list[Entries], nodes: list[int]) -> tuple[Entries, Indices, int]:

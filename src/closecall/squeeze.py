@@ -32,10 +32,7 @@ class Squeezed:
 
 def squeeze(relaxation: Relaxation, bounds: Bounds, *, deadline: float) -> Squeezed:
     """One round over all open units, layer by layer; the gaps' bounds are updated as they become known."""
-    program = WarmProgram(relaxation.program)
-    if not relaxation.by_distance:
-        column = np.array([relaxation.slack_column])
-        program.set_column_bounds(column, np.zeros(1), program.upper[column])
+    program = WarmProgram(relaxation.program, lazy=relaxation.rise_and_fall)
     status, _, values = program.solve()
     if status != "optimal" or values is None:
         return Squeezed(bounds, empty=status == "infeasible" and program.farkas_proves_infeasible())

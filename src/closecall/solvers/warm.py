@@ -6,11 +6,16 @@ What it says is made safe by weak duality, recomputed here in float64. For any r
 
 holds for every feasible v. So HiGHS only proposes y; the number that is given out is a bound whatever y is,
 widened by more than the rounding of the sums.
+
+Columns may be `lazy`: left at their lower bound and out of HiGHS until their reduced cost says that they
+would lower the objective. Bounds always count all columns, so a lazy one that is missing can weaken a bound,
+never falsify it.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import highspy
@@ -23,11 +28,15 @@ from closecall.milp import Milp, Vector
 from closecall.solvers.highs import TOLERANCES
 
 Indices = NDArray[np.int64]
-Basis = Any  # a highspy.HighsBasis
 WarmStatus = Literal["optimal", "infeasible", "unbounded", "cutoff", "limit"]
 
 # Far above the rounding of sums of a thousand terms in float64, far below what matters to a bound.
 ROUNDING = 1e-11
+
+# Lazy columns: how many HiGHS is given at first and at a time later, and the reduced cost that asks for one.
+FIRST_LAZY = 256
+MORE_LAZY = 24
+PRICED = 1e-9
 
 _DUAL, _PRIMAL = 1, 4
 _ROWWISE = 2
@@ -42,18 +51,35 @@ _STATUSES: dict[highspy.HighsModelStatus, WarmStatus] = {
 }
 
 
+@dataclass
+class Basis:
+    """A basis of HiGHS, with the sizes it was made for: reading them from HiGHS copies whole lists."""
+
+    held: Any
+    rows: int
+    columns: int
+
+
 class WarmProgram:
     """The LP relaxation of a MILP, kept ready in HiGHS; integrality and quadratic terms are dropped."""
 
-    def __init__(self, milp: Milp) -> None:
+    def __init__(self, milp: Milp, lazy: Indices | None = None) -> None:
         self.objective = milp.objective.astype(np.float64)
         self.lower, self.upper = milp.lower.astype(np.float64), milp.upper.astype(np.float64)
         self.row_lower = milp.row_lower.astype(np.float64)
         self.row_upper = milp.row_upper.astype(np.float64)
         self._matrix = csr_array(milp.matrix)
         self._transposes: tuple[csr_array, csr_array] | None = None
-        self._feasible = False  # whether the basis is known to be primal feasible
-        self._highs = _hand_over(self, self._matrix)
+        self._strategy = _DUAL
+        self._bound: float | None = None  # of the last run, once it was asked for
+        present = np.ones(self.columns, dtype=bool)
+        if lazy is not None and len(lazy) > FIRST_LAZY:
+            weight = abs(self._matrix)[:, lazy].max(axis=0).toarray().ravel()
+            present[lazy[np.argsort(-weight)[FIRST_LAZY:]]] = False
+        self._listed = np.flatnonzero(present)  # the columns in HiGHS, in its order
+        self._place = np.full(self.columns, -1)
+        self._place[self._listed] = np.arange(len(self._listed))
+        self._highs = _hand_over(self, self._matrix, self._listed)
 
     @property
     def columns(self) -> int:
@@ -66,48 +92,69 @@ class WarmProgram:
     def set_objective(self, columns: Indices, costs: Vector) -> None:
         """Minimise costs·v[columns] from now on; all other costs become zero.
 
-        A basis that was primal feasible stays so, and the next solve is by the primal simplex.
+        The basis stays primal feasible, so the next solve is by the primal simplex.
         """
         objective = np.zeros(self.columns)
         objective[columns] = costs
-        changed = np.flatnonzero(objective != self.objective).astype(np.int32)
+        changed = np.flatnonzero(objective != self.objective)
         self.objective = objective
-        self._highs.changeColsCost(len(changed), changed, objective[changed])
+        changed = changed[self._place[changed] >= 0]
+        places = self._place[changed].astype(np.int32)
+        self._highs.changeColsCost(len(places), places, objective[changed])
+        self._strategy = _PRIMAL
 
     def set_column_bounds(self, columns: Indices, lower: Vector, upper: Vector) -> None:
         """Change the bounds of some columns; the next solve is by the dual simplex."""
-        self.lower[columns], self.upper[columns] = lower, upper
+        changed = (self.lower[columns] != lower) | (self.upper[columns] != upper)
+        columns = columns[changed]
+        self.lower[columns], self.upper[columns] = lower[changed], upper[changed]
+        places = self._place[columns]
+        if (places < 0).any():
+            columns, places = columns[places >= 0], places[places >= 0]
         self._highs.changeColsBounds(
-            len(columns), np.asarray(columns, dtype=np.int32), self.lower[columns], self.upper[columns]
+            len(columns), places.astype(np.int32), self.lower[columns], self.upper[columns]
         )
-        self._feasible = False
+        self._strategy = _DUAL
 
     def set_row_bounds(self, row: int, lower: float, upper: float) -> None:
         """Change the bounds of one row; the next solve is by the dual simplex."""
         self.row_lower[row], self.row_upper[row] = lower, upper
         self._highs.changeRowBounds(row, lower, upper)
-        self._feasible = False
+        self._strategy = _DUAL
 
     def add_row(self, columns: Indices, entries: Vector, lower: float, upper: float) -> None:
         """Require lower ≤ entries·v[columns] ≤ upper too."""
-        places = np.asarray(columns, dtype=np.int32)
-        row = csr_array((entries, places, np.array([0, len(places)])), shape=(1, self.columns))
+        row = csr_array((entries, columns, np.array([0, len(columns)])), shape=(1, self.columns))
         self._matrix = csr_array(vstack([self._matrix, row], format="csr"))
         self._transposes = None
         self.row_lower, self.row_upper = np.append(self.row_lower, lower), np.append(self.row_upper, upper)
-        self._highs.addRow(lower, upper, len(places), places, np.asarray(entries, dtype=np.float64))
+        places = self._place[columns]
+        here = places >= 0
+        self._highs.addRow(
+            lower,
+            upper,
+            int(here.sum()),
+            places[here].astype(np.int32),
+            np.asarray(entries, np.float64)[here],
+        )
         self._feasible = False
 
     def get_basis(self) -> Basis:
-        return self._highs.getBasis()
+        return Basis(self._highs.getBasis(), self.rows, len(self._listed))
 
     def set_basis(self, basis: Basis) -> None:
-        """Begin the next solve at a basis of this program; rows that were added since become basic."""
-        missing = self.rows - len(basis.row_status)
-        if missing > 0:
-            basis.row_status = [*basis.row_status, *[highspy.HighsBasisStatus.kBasic] * missing]
-        self._highs.setBasis(basis)
-        self._feasible = False
+        """Begin the next solve at a basis of this program.
+
+        Rows that were added since become basic, columns stay at their lower bound.
+        """
+        more_rows, more_columns = self.rows - basis.rows, len(self._listed) - basis.columns
+        if more_rows or more_columns:
+            held = basis.held
+            held.row_status = [*held.row_status, *[highspy.HighsBasisStatus.kBasic] * more_rows]
+            held.col_status = [*held.col_status, *[highspy.HighsBasisStatus.kLower] * more_columns]
+            basis.rows, basis.columns = self.rows, len(self._listed)
+        self._highs.setBasis(basis.held)
+        self._strategy = _DUAL
 
     def solve(
         self, *, cutoff: float = math.inf, iterations: int | None = None, seconds: float = math.inf
@@ -117,16 +164,72 @@ class WarmProgram:
         A `cutoff` stops the dual simplex as soon as the optimum is known to lie above it: status "cutoff".
         After `iterations` simplex steps or `seconds` the status is "limit"; the duals reached are kept.
         """
+        while True:
+            status, value = self._run(cutoff, iterations, seconds)
+            if iterations is not None or status == "limit" or not self._list_more(status, cutoff):
+                break
+        if status != "optimal":
+            return status, value, None
+        values = self.lower.copy()
+        values[self._listed] = self._highs.getSolution().col_value
+        return status, value, values
+
+    def _run(self, cutoff: float, iterations: int | None, seconds: float) -> tuple[WarmStatus, float]:
         highs = self._highs
-        highs.setOptionValue("simplex_strategy", _PRIMAL if self._feasible and math.isinf(cutoff) else _DUAL)
+        highs.setOptionValue("simplex_strategy", self._strategy if math.isinf(cutoff) else _DUAL)
         highs.setOptionValue("objective_bound", cutoff)
         highs.setOptionValue("simplex_iteration_limit", 2**31 - 1 if iterations is None else iterations)
         highs.setOptionValue("time_limit", highs.getRunTime() + max(0.0, seconds))
         highs.run()
+        self._bound = None
         status = _STATUSES.get(highs.getModelStatus(), "limit")
-        self._feasible = status == "optimal"
-        values = np.array(highs.getSolution().col_value) if status == "optimal" else None
-        return status, float(highs.getInfo().objective_function_value), values
+        return status, float(highs.getInfo().objective_function_value)
+
+    def _list_more(self, status: WarmStatus, cutoff: float) -> bool:
+        """Hand HiGHS the lazy columns that could change its answer; False when it holds for all columns."""
+        if len(self._listed) == self.columns:
+            return False
+        if status == "infeasible":
+            ray = self._ray()
+            if ray is None:
+                return self._append(np.flatnonzero(self._place < 0))
+            if self.weak_duality(ray, np.zeros(self.columns)) > 0.0:
+                return False
+            costs = self.reduced_costs(ray, np.zeros(self.columns))
+        else:
+            if status == "cutoff" and self.safe_bound() >= cutoff:
+                return False
+            costs = self.reduced_costs(self.duals(), self.objective)
+        wanting = np.flatnonzero((self._place < 0) & (costs < -PRICED))
+        return self._append(wanting[np.argsort(costs[wanting])[:MORE_LAZY]])
+
+    def _append(self, columns: Indices) -> bool:
+        if not len(columns):
+            return False
+        block = self._columnwise()[0][columns]
+        self._highs.addCols(
+            len(columns),
+            self.objective[columns],
+            self.lower[columns],
+            self.upper[columns],
+            block.nnz,
+            block.indptr[:-1].astype(np.int32),
+            block.indices.astype(np.int32),
+            block.data,
+        )
+        self._place[columns] = np.arange(len(self._listed), len(self._listed) + len(columns))
+        self._listed = np.concatenate([self._listed, columns])
+        self._strategy = _PRIMAL
+        return True
+
+    def _ray(self) -> Vector | None:
+        """HiGHS's dual ray, turned so that it speaks for infeasibility."""
+        _, exists, ray = self._highs.getDualRay()
+        if not exists or len(ray) != self.rows:
+            return None
+        multipliers = np.asarray(ray, dtype=np.float64)
+        nothing = np.zeros(self.columns)
+        return max((multipliers, -multipliers), key=lambda y: self.weak_duality(y, nothing, listed_only=True))
 
     def duals(self) -> Vector:
         """The row multipliers that HiGHS reached last; zeros when it has none."""
@@ -137,27 +240,27 @@ class WarmProgram:
 
     def safe_bound(self) -> float:
         """A lower bound on the objective over the whole LP that does not trust HiGHS."""
-        return self.weak_duality(self.duals(), self.objective)
+        if self._bound is None:
+            self._bound = self.weak_duality(self.duals(), self.objective)
+        return self._bound
 
     def farkas_proves_infeasible(self) -> bool:
         """Whether HiGHS's dual ray proves that no point is feasible: then 0·v ≥ something positive."""
-        _, exists, ray = self._highs.getDualRay()
-        if not exists or len(ray) != self.rows:
-            return False
-        multipliers = np.asarray(ray, dtype=np.float64)
-        nothing = np.zeros(self.columns)
-        return any(self.weak_duality(side * multipliers, nothing) > 0.0 for side in (1.0, -1.0))
+        ray = self._ray()
+        return ray is not None and self.weak_duality(ray, np.zeros(self.columns)) > 0.0
 
     def reduced_costs(self, multipliers: Vector, objective: Vector) -> Vector:
         """objective − Aᵀ·multipliers."""
         return np.asarray(objective - self._columnwise()[0] @ multipliers)
 
-    def weak_duality(self, multipliers: Vector, objective: Vector) -> float:
-        """The right side of the formula above, rounded down."""
+    def weak_duality(self, multipliers: Vector, objective: Vector, *, listed_only: bool = False) -> float:
+        """The right side of the formula above, rounded down; a bound only if no column is left out of it."""
         y = np.where(np.isfinite(self.row_lower), multipliers, np.minimum(multipliers, 0.0))
         y = np.where(np.isfinite(self.row_upper), y, np.maximum(y, 0.0))
         sides = np.where(y > 0, self.row_lower, np.where(y < 0, self.row_upper, 0.0))
         costs = self.reduced_costs(y, objective)
+        if listed_only:
+            costs = np.where(self._place >= 0, costs, 0.0)
         ends = np.where(costs > 0, self.lower, np.where(costs < 0, self.upper, 0.0))
         if not np.isfinite(ends).all():
             return -math.inf
@@ -174,7 +277,8 @@ class WarmProgram:
         return self._transposes
 
 
-def _hand_over(program: WarmProgram, matrix: csr_array) -> Any:
+def _hand_over(program: WarmProgram, full: csr_array, listed: Indices) -> Any:
+    matrix = full if len(listed) == program.columns else csr_array(full[:, listed])
     highs = highspy.Highs()
     options: dict[str, float | int | str | bool] = {
         "output_flag": False,
@@ -190,7 +294,7 @@ def _hand_over(program: WarmProgram, matrix: csr_array) -> Any:
         highs.setOptionValue(name, value)
     nothing = np.zeros(0, dtype=np.int32)
     status = highs.passModel(
-        program.columns,
+        len(listed),
         program.rows,
         matrix.nnz,
         0,
@@ -198,18 +302,18 @@ def _hand_over(program: WarmProgram, matrix: csr_array) -> Any:
         1,
         _MINIMISE,
         0.0,
-        program.objective,
-        program.lower,
-        program.upper,
+        program.objective[listed],
+        program.lower[listed],
+        program.upper[listed],
         program.row_lower,
         program.row_upper,
         matrix.indptr[:-1].astype(np.int32) if program.rows else nothing,
         matrix.indices.astype(np.int32),
         matrix.data.astype(np.float64),
-        np.zeros(program.columns, dtype=np.int32),
+        np.zeros(len(listed), dtype=np.int32),
         nothing,
         np.zeros(0),
-        np.zeros(program.columns, dtype=np.int32),
+        np.zeros(len(listed), dtype=np.int32),
     )
     if status == highspy.HighsStatus.kError:
         raise SolverError(

@@ -259,7 +259,7 @@ def check(architecture: str, seed: int, question: Question) -> None:
         if math.isinf(truth):
             assert (method, verdict.outcome) == (method, "robust")
             continue
-        assert verdict.lower_bound <= truth + 1e-6
+        assert 0 <= verdict.lower_bound <= truth + 1e-6
         if question.norm == "l0":
             assert (method, verdict.distance) == (method, truth)
         else:

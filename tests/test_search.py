@@ -156,7 +156,7 @@ def hard() -> tuple[nn.Module, np.ndarray, float]:
 
 
 def assert_holds(verdict: Verdict, truth: float) -> None:
-    assert verdict.lower_bound <= truth + 1e-5
+    assert 0 <= verdict.lower_bound <= truth + 1e-5
     if verdict.distance is None:
         assert verdict.outcome == "unresolved"
     else:

@@ -6,7 +6,7 @@ forward through the planes: ∂/∂α = min(c, 0)·a, ∂/∂β = s·a, and ∂/
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,25 +18,39 @@ from closecall.batched.relaxation import Planes, Substituted, relaxed_values, su
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """What is bounded: fixed rows on a layer, or λ·(C·y − d) with weights λ ≥ 0 that add up to one."""
+    """What is bounded: λ·(M·v − d) + extra·a, over the values v of a layer and the pre-activations a before it.
+
+    The weights λ ≥ 0 of the rows add up to one, unless `extra` is there: then the rows are what is known to be
+    at least zero, and any λ ≥ 0 will do.
+    """
 
     layer: int
     matrix: Tensor  # (batch, rows, n)
     threshold: Tensor  # (batch, rows)
+    extra: Tensor | None = None  # (batch, units)
 
     def rows(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        if self.matrix.shape[1] == 1:
+        if self.matrix.shape[1] == 1 and self.extra is None:
             return self.matrix[:, 0].clone(), -self.threshold[:, 0]
         return torch.einsum("br,brn->bn", weights, self.matrix), -(weights * self.threshold).sum(1)
 
-    def gradient(self, scores: Tensor) -> Tensor:
-        return torch.einsum("bn,brn->br", scores, self.matrix) - self.threshold
+    def gradient(self, values: Tensor) -> Tensor:
+        return torch.einsum("bn,brn->br", values, self.matrix) - self.threshold
+
+    def allowed(self, weights: Tensor) -> Tensor:
+        """The nearest weights that may be used, roughly."""
+        if self.extra is not None:
+            return weights.clamp(min=0)
+        positive = weights.clamp(min=1e-6)
+        return positive / positive.sum(1, keepdim=True)
 
     def taken(self, rows: Tensor) -> Aim:
-        return replace(self, matrix=self.matrix[rows], threshold=self.threshold[rows])
+        extra = None if self.extra is None else self.extra[rows]
+        return Aim(self.layer, self.matrix[rows], self.threshold[rows], extra)
 
     def to(self, dtype: torch.dtype) -> Aim:
-        return Aim(self.layer, self.matrix.to(dtype), self.threshold.to(dtype))
+        extra = None if self.extra is None else self.extra.to(dtype)
+        return Aim(self.layer, self.matrix.to(dtype), self.threshold.to(dtype), extra)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +110,19 @@ class Pace:
 
 def evaluate(blocks: Blocks, planes: Planes, ball: Ball, aim: Aim, splits: Splits, duals: Duals) -> Point:
     rows, constant = aim.rows(duals.weights)
-    signed = splits.scattered(duals.multipliers, blocks.units) if splits.units.shape[1] else None
+    signed = added(aim, splits, duals, blocks.units)
     result = substitute(blocks, planes, (aim.layer, rows), duals.slopes, signed)
     image = ball.centre + ball.furthest(result.rows)
     value = constant + result.constant + (result.rows * image).sum(1)
     return Point(value, image, result)
+
+
+def added(aim: Aim, splits: Splits, duals: Duals, units: int) -> Tensor | None:
+    """The coefficients that splits and the aim itself put on pre-activations, (batch, units)."""
+    if not splits.units.shape[1]:
+        return aim.extra
+    signed = splits.scattered(duals.multipliers, units)
+    return signed if aim.extra is None else signed + aim.extra
 
 
 class Adam:
@@ -191,9 +213,9 @@ class Climb:
             uphill = padded.gather(1, self.splits.units) * self.splits.signs
             multipliers = multipliers - self.movers[1].step(uphill, pace.multiplier_step * length)
             multipliers.clamp_(min=0)
-        if weights.shape[1] > 1:
+        if weights.shape[1] > 1 or self.aim.extra is not None:
             uphill = self.aim.gradient(scores)
-            weights = normalised(weights - self.movers[2].step(uphill, 0.1 * length))
+            weights = self.aim.allowed(weights - self.movers[2].step(uphill, 0.1 * length))
         self.now = Duals(slopes, multipliers, weights)
 
     def store(self, duals: Duals, values: Tensor, places: Tensor) -> None:
@@ -217,8 +239,3 @@ class Climb:
         if self.point is not None:
             fewer.point = self.point.taken(rows)
         return fewer
-
-
-def normalised(weights: Tensor) -> Tensor:
-    positive = weights.clamp(min=1e-6)
-    return positive / positive.sum(1, keepdim=True)

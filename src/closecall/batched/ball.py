@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -40,20 +41,22 @@ class Ball:
 
     def furthest(self, rows: Tensor) -> Tensor:
         """The shift d in the box and the ball with the largest a·d, for each row a."""
+        if self.norm == "linf":
+            return torch.where(rows > 0, *self.extremes)
         rooms = torch.where(rows > 0, self.up, self.down)
         return torch.sign(rows) * FURTHEST[self.norm](rows.abs(), rooms, self.radius)
 
-    def box(self) -> tuple[Tensor, Tensor]:
+    @cached_property
+    def extremes(self) -> tuple[Tensor, Tensor]:
+        """How far each pixel alone may rise and fall."""
         if self.norm == "l0":
-            return self.centre - self.down, self.centre + self.up
-        return (
-            self.centre - torch.minimum(self.down, self.radius),
-            self.centre + torch.minimum(self.up, self.radius),
-        )
+            return self.up, -self.down
+        return torch.minimum(self.up, self.radius), -torch.minimum(self.down, self.radius)
 
-
-def furthest_linf(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:
-    return torch.minimum(rooms, radius)
+    def box(self) -> tuple[Tensor, Tensor]:
+        """The smallest box around the ball."""
+        rise, fall = self.extremes
+        return self.centre + fall, self.centre + rise
 
 
 def furthest_l1(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:
@@ -85,4 +88,4 @@ def furthest_l0(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:
     return torch.zeros_like(rooms).scatter_(1, order, kept)
 
 
-FURTHEST = {"linf": furthest_linf, "l1": furthest_l1, "l2": furthest_l2, "l0": furthest_l0}
+FURTHEST = {"l1": furthest_l1, "l2": furthest_l2, "l0": furthest_l0}

@@ -53,6 +53,26 @@ class Blocks:
     def block(self, layer: int) -> Block:
         return self.hidden[layer] if layer <= self.depth else self.scores
 
+    def before(self, layer: int) -> Blocks:
+        """The part of the network whose scores are the pre-activations of a layer."""
+        return Blocks(self.hidden[:layer], self.hidden[layer], self.spans[:layer])
+
+    def keeping(self, kept: Tensor) -> Blocks:
+        """The same network without some hidden units, which must be zero wherever it is used."""
+        places = [torch.arange(self.pixels)]
+        spans = [slice(0, 0)]
+        for span in self.spans[1:]:
+            places.append(torch.nonzero(kept[span])[:, 0])
+            spans.append(slice(spans[-1].stop, spans[-1].stop + len(places[-1])))
+
+        def cut(block: Block, rows: Tensor) -> Block:
+            weights = tuple((source, w[rows][:, places[source]].contiguous()) for source, w in block.weights)
+            return Block(weights, block.bias[rows])
+
+        hidden = [self.hidden[0]]
+        hidden += [cut(self.hidden[layer], places[layer]) for layer in range(1, self.depth + 1)]
+        return Blocks(tuple(hidden), cut(self.scores, torch.arange(self.scores.size)), tuple(spans))
+
     def to(self, dtype: torch.dtype) -> Blocks:
         return Blocks(
             tuple(block_to(block, dtype) for block in self.hidden), block_to(self.scores, dtype), self.spans

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -19,14 +19,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from closecall.batched.ascent import Aim, Duals, Pace, Splits, improve
+from closecall.batched.ascent import Aim, Duals, Pace
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import blocks_of
 from closecall.batched.gradient import ascend
 from closecall.batched.layer_bounds import UnitBounds, unit_bounds
+from closecall.batched.prover import Prover
 from closecall.batched.region import nearest_in_region
-from closecall.batched.relaxation import Planes, Substituted, confirmed
-from closecall.batched.splitting import Part, choose, duals_of, planes_of, splits_of
+from closecall.batched.splitting import Part, child_of
+from closecall.batched.tightening import Tightening
 from closecall.domain import Domain
 from closecall.network import Network
 from closecall.query import Goal
@@ -38,8 +39,10 @@ ROOT_PACE = Pace(20, slope_step=0.3, decay=0.95)
 CASE_PACE = Pace(50, slope_step=0.2, decay=0.97)
 PART_PACE = Pace(16, slope_step=0.1, decay=0.93)
 PARTS_AT_ONCE = 64
+CANDIDATES = 8
 RESTARTS = 16
 ATTACK_STEPS = 40
+ATTACKED = 8
 
 
 @dataclass(frozen=True)
@@ -129,13 +132,13 @@ class Search:
         self.upper = math.inf
         self.nodes = 0
         self.bounds = UnitBounds(torch.zeros(0), torch.zeros(0))
-        self.planes = Planes.between(self.bounds.lower, self.bounds.upper)
         self.generator = torch.Generator().manual_seed(0)
         weights = torch.full((self.matrix.shape[1],), 1.0 / self.matrix.shape[1])
         none = Duals(torch.zeros(0), torch.zeros(0), weights)
         empty = torch.zeros(0, dtype=torch.int64)
         self.open = [
-            Part(case, empty, torch.zeros(0), none, math.inf, 0.0) for case in range(len(goal.cases))
+            Part(case, empty, torch.zeros(0), none, math.inf, 0.0, self.bounds)
+            for case in range(len(goal.cases))
         ]
         self.stuck: list[Part] = []
 
@@ -156,6 +159,7 @@ class Search:
             if not finished():
                 self.bound_units()
                 self.bound_cases()
+                self.tighten()
             while self.open and not finished() and time.perf_counter() < self.until:
                 self.step()
                 if self.on_progress is not None:
@@ -213,12 +217,12 @@ class Search:
         shares = torch.rand(len(cases), 1, generator=self.generator)
         shares[: len(self.goal.cases)] = 0.0
         images = ball.centre + shares * ball.furthest(directions)
-        self.attack(images, cases)
+        self.attack(images, cases, ATTACK_STEPS)
 
-    def attack(self, images: Tensor, cases: Tensor) -> bool:
+    def attack(self, images: Tensor, cases: Tensor, steps: int) -> bool:
         ball = self.ball.to(torch.float32)
         matrix, threshold = self.matrix.float()[cases], self.threshold.float()[cases]
-        found, slack = ascend(self.narrow, ball, matrix, threshold, images, ATTACK_STEPS)
+        found, slack = ascend(self.narrow, ball, matrix, threshold, images, steps)
         best = slack.argmax()
         return self.accept(self.inside(found[best])) if slack[best] > -1e-4 else False
 
@@ -236,106 +240,51 @@ class Search:
 
     # Bounds
 
+    def prover(self) -> Prover:
+        aims = Aim(self.wide.depth + 1, self.matrix, self.threshold)
+        return Prover(self.wide, self.narrow, self.ball, aims)
+
     def bound_units(self) -> None:
-        self.bounds = unit_bounds(self.wide, self.narrow, self.ball, ROOT_PACE, self.until)
-        self.planes = Planes.between(self.bounds.lower, self.bounds.upper)
+        bounds = unit_bounds(self.wide, self.narrow, self.ball, ROOT_PACE, self.until)
+        self.use(bounds)
+
+    def tighten(self) -> None:
+        """Branch on the bounds of units for as long as that brings the cases nearer to their proofs."""
+        tightening = Tightening((self.wide, self.narrow))
+        until = min(self.until, time.perf_counter() + 0.5 * (self.until - time.perf_counter()))
+        before = math.inf
+        while self.open and time.perf_counter() < until:
+            left = sum(part.value for part in self.open)
+            if left > 0.93 * before:
+                break
+            before = left
+            self.bounds = tightening.sweep(self.ball, self.bounds, until)
+            self.bound_cases()
+
+    def use(self, bounds: UnitBounds) -> None:
+        """Take bounds for the whole domain, and leave out the units that are zero all over it."""
+        kept = bounds.upper > 0
+        self.wide = self.wide.keeping(kept)
+        self.narrow = self.wide.to(torch.float32)
+        self.bounds = UnitBounds(bounds.lower[kept], bounds.upper[kept])
 
     def bound_cases(self) -> None:
-        slopes = torch.where(self.bounds.upper > -self.bounds.lower, self.planes.most, self.planes.least)
+        planes = self.bounds.planes
+        slopes = torch.where(self.bounds.upper > -self.bounds.lower, planes.most, planes.least).float()
         parts = [
-            Part(
-                part.case,
-                part.units,
-                part.signs,
-                Duals(slopes.float(), part.duals.multipliers, part.duals.weights),
-                part.value,
-                part.reach,
-            )
-            for part in self.open
+            replace(part, duals=replace(part.duals, slopes=slopes), bounds=self.bounds) for part in self.open
         ]
-        self.open = self.bounded(parts, CASE_PACE)
-
-    def bounded(self, parts: list[Part], pace: Pace) -> list[Part]:
-        """Improve the duals of parts; give those that remain open, with their new duals."""
-        splits, duals = splits_of(parts, self.wide.units), duals_of(parts)
-        aim = self.aim_of(parts)
-        planes = planes_of(self.planes, splits)
-        narrow_planes = planes.to(torch.float32)
-        duals = Duals(
-            duals.slopes.clamp(narrow_planes.least, narrow_planes.most), duals.multipliers, duals.weights
-        )
-        ball = self.ball.to(torch.float32)
-        duals, values = improve(
-            self.narrow, narrow_planes, ball, (aim.to(torch.float32), splits), duals, pace
-        )
+        self.open = self.prover().bounded(parts, CASE_PACE)
         self.nodes += len(parts)
-        proven, result, constant = self.confirm(planes, aim, splits, duals)
-        rows = torch.nonzero(proven >= 0)[:, 0]
-        if not len(rows):
-            return []
-        reach = self.reach(result.rows[rows], constant[rows])
-        kept = duals.taken(rows)
-        return [
-            Part(
-                parts[row].case,
-                parts[row].units,
-                parts[row].signs,
-                Duals(
-                    kept.slopes[index].half(),
-                    kept.multipliers[index, : len(parts[row].units)].clone(),
-                    kept.weights[index].clone(),
-                ),
-                float(proven[row]),
-                max(parts[row].reach, float(reach[index])),
-            )
-            for index, row in enumerate(rows.tolist())
-        ]
-
-    def aim_of(self, parts: list[Part]) -> Aim:
-        cases = torch.tensor([part.case for part in parts])
-        return Aim(self.wide.depth + 1, self.matrix[cases], self.threshold[cases])
-
-    def confirm(
-        self, planes: Planes, aim: Aim, splits: Splits, duals: Duals
-    ) -> tuple[Tensor, Substituted, Tensor]:
-        """The bounds in float64, the rows on the image, and all that is constant."""
-        exact = duals.to(torch.float64)
-        rows, constant = aim.rows(exact.weights)
-        signed = splits.scattered(exact.multipliers, self.wide.units)
-        slopes = exact.slopes.clamp(planes.least, planes.most)
-        top = (aim.layer, rows)
-        value, result = confirmed(self.wide, planes, self.bounds.magnitudes, self.ball, top, slopes, signed)
-        value = value + constant
-        free = (result.rows * (self.ball.centre + self.ball.furthest(result.rows))).sum(1)
-        return value, result, value - free
-
-    def reach(self, rows: Tensor, constant: Tensor) -> Tensor:
-        """The largest radius, from below, at which constant + max rows·image is still negative."""
-        widest = self.ball.within(math.inf).furthest(rows).abs()
-        far = {"linf": widest.amax(1), "l0": (widest > 0).sum(1).double()}.get(self.ball.norm, widest.sum(1))
-        near, far = torch.zeros_like(constant), torch.minimum(far, self.ball.radius)
-        for _ in range(14):
-            middle = (near + far) / 2
-            ball = self.ball.within(middle[:, None])
-            value = constant + (rows * (ball.centre + ball.furthest(rows))).sum(1)
-            near, far = torch.where(value < 0, middle, near), torch.where(value < 0, far, middle)
-        return near
 
     # Branching
 
     def step(self) -> None:
         """Split some open parts, bound their children, and look for witnesses where the bounds are attained."""
         batch = self.next_batch()
-        splits, duals = splits_of(batch, self.wide.units), duals_of(batch)
-        choice = choose(
-            self.narrow,
-            self.planes.to(torch.float32),
-            self.ball.to(torch.float32),
-            self.aim_of(batch).to(torch.float32),
-            splits,
-            duals,
-        )
-        self.attack(choice.images, torch.tensor([part.case for part in batch]))
+        choice = self.prover().chosen(batch, CANDIDATES)
+        few = slice(-ATTACKED, None)
+        self.attack(choice.images[few], torch.tensor([part.case for part in batch[few]]), 10)
         children: list[Part] = []
         for part, unit in zip(batch, choice.units.tolist(), strict=True):
             if unit < 0:
@@ -343,7 +292,8 @@ class Search:
                 continue
             for sign in (1.0, -1.0):
                 children.append(child_of(part, unit, sign))
-        still_open = self.bounded(children, PART_PACE) if children else []
+        still_open = self.prover().bounded(children, PART_PACE) if children else []
+        self.nodes += len(children)
         taken = set(map(id, batch))
         self.open = [part for part in self.open if id(part) not in taken] + still_open
 
@@ -372,19 +322,6 @@ class Search:
 
 class Finished(Protocol):
     def __call__(self) -> bool: ...
-
-
-def child_of(part: Part, unit: int, sign: float) -> Part:
-    zero = torch.zeros(1)
-    duals = Duals(part.duals.slopes, torch.cat([part.duals.multipliers, zero]), part.duals.weights)
-    return Part(
-        part.case,
-        torch.cat([part.units, torch.tensor([unit])]),
-        torch.cat([part.signs, torch.tensor([sign])]),
-        duals,
-        part.value,
-        part.reach,
-    )
 
 
 def goal_tensors(goal: Goal) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -23,6 +24,10 @@ class UnitBounds:
 
     lower: Tensor
     upper: Tensor
+
+    @cached_property
+    def planes(self) -> Planes:
+        return Planes.between(self.lower, self.upper)
 
     @property
     def open(self) -> Tensor:
@@ -82,12 +87,13 @@ def tightened(
     both: tuple[Blocks, Blocks], ball: Ball, known: UnitBounds, place: tuple[int, Tensor], pace: Pace
 ) -> tuple[Tensor, Tensor]:
     """Upper and lower bounds of some units of a layer."""
-    wide, narrow = both
     layer, units = place
-    rows = torch.zeros(2 * len(units), wide.hidden[layer].size, dtype=torch.float64)
+    wide, narrow = (blocks.before(layer) for blocks in both)
+    known = UnitBounds(known.lower[: wide.units], known.upper[: wide.units])
+    rows = torch.zeros(2 * len(units), wide.scores.size, dtype=torch.float64)
     rows[torch.arange(len(units)), units] = 1.0
     rows[torch.arange(len(units)) + len(units), units] = -1.0
-    planes = Planes.between(known.lower, known.upper)
+    planes = known.planes
     slopes = torch.where(known.upper > -known.lower, planes.most, planes.least).expand(len(rows), -1)
     if pace.steps:
         slopes = improved_slopes(narrow, planes, ball, (layer, rows), slopes, pace)

@@ -1,0 +1,132 @@
+"""Tighter bounds on units by branching: each side of each open unit is a small search of its own.
+
+The bound of a unit's side is the largest bound over the parts that its search has split the domain into. Early
+layers come first, and what they gain makes the later ones easier.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from closecall.batched.ascent import Aim, Duals, Pace
+from closecall.batched.ball import Ball
+from closecall.batched.blocks import Blocks
+from closecall.batched.layer_bounds import UnitBounds
+from closecall.batched.prover import Prover
+from closecall.batched.splitting import Part, child_of
+
+PACE = Pace(10, slope_step=0.15, multiplier_step=0.15, decay=0.9)
+CANDIDATES = 4
+PARTS_AT_ONCE = 128
+WORK = 3e10  # multiplications for each layer and sweep
+PASSES = 40  # over the network for each part that is split
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 24
+STALE = 0.95  # searches begin anew when the units before them have lost this share of their width
+
+Sides = dict[
+    int, list[Part]
+]  # the open parts of each side: unit for above, unit + size of the layer for below
+
+
+class Tightening:
+    """The searches of all sides of all open units, which go on from sweep to sweep."""
+
+    def __init__(self, both: tuple[Blocks, Blocks]) -> None:
+        self.wide, self.narrow = both
+        self.sides: dict[int, Sides] = {}
+        self.widths: dict[int, float] = {}
+
+    def sweep(self, ball: Ball, bounds: UnitBounds, until: float) -> UnitBounds:
+        """Branch a little further on the units before each open unit, layer by layer."""
+        lower, upper = bounds.lower.clone(), bounds.upper.clone()
+        cost = 0
+        for layer in range(1, self.wide.depth + 1):
+            cost += sum(weight.numel() for _, weight in self.wide.hidden[layer].weights)
+            known = UnitBounds(lower.clone(), upper.clone())
+            if layer == 1 or not bool(known.open[self.wide.spans[layer]].any()):
+                continue
+            if time.perf_counter() > until:
+                break
+            self.search(ball, known, layer, (cost, until))
+            self.read(layer, lower, upper)
+        return UnitBounds(lower, upper)
+
+    def search(self, ball: Ball, known: UnitBounds, layer: int, effort: tuple[int, float]) -> None:
+        cost, until = effort
+        prover = self.prover(ball, layer)
+        sides = self.prepared(prover, known, layer)
+        rounds = int(WORK / (max(1, len(sides)) * cost * PASSES))
+        for _ in range(min(max(rounds, FEWEST_ROUNDS), MOST_ROUNDS)):
+            if time.perf_counter() > until or not split_worst(prover, sides):
+                break
+
+    def prover(self, ball: Ball, layer: int) -> Prover:
+        size = self.wide.hidden[layer].size
+        rows = torch.cat([torch.eye(size), -torch.eye(size)]).double()[:, None]
+        aims = Aim(layer, rows, torch.zeros(2 * size, 1, dtype=torch.float64))
+        return Prover(self.wide.before(layer), self.narrow.before(layer), ball, aims)
+
+    def prepared(self, prover: Prover, known: UnitBounds, layer: int) -> Sides:
+        """The sides of units that are still open, begun (again) if need be, with the bounds known now."""
+        span, size = self.wide.spans[layer], self.wide.hidden[layer].size
+        units = torch.nonzero(known.open[span])[:, 0].tolist()
+        most = torch.cat([known.upper[span], -known.lower[span]])
+        known = UnitBounds(known.lower[: span.start], known.upper[: span.start])
+        width = float((known.upper - known.lower)[known.open].sum())
+        if width < STALE * self.widths.get(layer, math.inf):
+            self.widths[layer] = width
+            slopes = torch.where(known.upper > -known.lower, known.planes.most, known.planes.least)
+            start = Duals(slopes.float(), torch.zeros(0), torch.ones(1))
+            empty = torch.zeros(0, dtype=torch.int64)
+            roots = [
+                Part(side, empty, torch.zeros(0), start, float(most[side]), 0.0, known)
+                for unit in units
+                for side in (unit, unit + size)
+            ]
+            self.sides[layer] = {root.case: [] for root in roots}
+            for begin in range(0, len(roots), PARTS_AT_ONCE):
+                for part in prover.bounded(roots[begin : begin + PARTS_AT_ONCE], PACE, reach=False):
+                    self.sides[layer][part.case].append(part)
+        before = self.sides[layer]
+        self.sides[layer] = {
+            side: [replace(part, bounds=known) for part in before[side]]
+            for unit in units
+            for side in (unit, unit + size)
+            if side in before
+        }
+        return self.sides[layer]
+
+    def read(self, layer: int, lower: Tensor, upper: Tensor) -> None:
+        """Put what the searches of a layer have proven into the bounds."""
+        size, start = self.wide.hidden[layer].size, self.wide.spans[layer].start
+        for side, parts in self.sides[layer].items():
+            most = max([part.value for part in parts], default=0.0)
+            if side < size:
+                upper[start + side] = min(float(upper[start + side]), most)
+            else:
+                lower[start + side - size] = max(float(lower[start + side - size]), -most)
+
+
+def split_worst(prover: Prover, sides: Sides) -> bool:
+    """Split the worst part of each side that can be split; False if there is none."""
+    worst = [max(parts, key=lambda part: part.value) for parts in sides.values() if parts]
+    progress = False
+    for begin in range(0, len(worst), PARTS_AT_ONCE):
+        some = worst[begin : begin + PARTS_AT_ONCE]
+        choice = prover.chosen(some, CANDIDATES)
+        split = [(part, unit) for part, unit in zip(some, choice.units.tolist(), strict=True) if unit >= 0]
+        children = [child_of(part, unit, sign) for part, unit in split for sign in (1.0, -1.0)]
+        if not children:
+            continue
+        progress = True
+        still_open = prover.bounded(children, PACE, reach=False)
+        for part, _ in split:
+            sides[part.case].remove(part)
+        for part in still_open:
+            sides[part.case].append(part)
+    return progress

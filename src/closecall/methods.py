@@ -134,8 +134,8 @@ def solve_automatically(problem: Problem) -> Finding:
                 threads=problem.threads,
                 on_progress=problem.on_progress,
             )
-            best = outcome.witness
-        else:
+            best = witness = outcome.witness
+        if witness is not None and problem.nearest:
             best, outcome = shrink(
                 problem.network,
                 domain,

@@ -268,7 +268,7 @@ def check(architecture: str, seed: int, question: Question) -> None:
         assert verdict.outcome in ("nearest", "adversarial")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(ARCHITECTURES)), st.integers(0, 10**6), questions)
 def test_the_optimum_is_that_of_all_activation_patterns(
     architecture: str, seed: int, question: Question

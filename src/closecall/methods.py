@@ -48,18 +48,25 @@ def solve_shrunk(problem: Problem) -> Finding:
     witness = attack(problem)
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
-    if witness is not None:
-        domain = domain.within(domain.distance(witness))
+    return solve_rest(problem, Finding(witness, 0.0))
+
+
+def solve_rest(problem: Problem, known: Finding) -> Finding:
+    """Linear bounds within the distance of the known witness, the tight form and the chosen solver."""
+    domain = problem.domain
+    if known.witness is not None:
+        domain = domain.within(domain.distance(known.witness))
     network = problem.network.simplified()
-    with clock.stage("bounds"):
+    with problem.clock.stage("bounds"):
         bounds = linear_bounds(network, domain)
     found = solve_encoded(problem, domain, network, bounds, "tight")
-    if witness is not None and (
-        found.witness is None or domain.distance(witness) < domain.distance(found.witness)
+    lower, nodes = max(known.lower, found.lower), known.nodes + found.nodes
+    if known.witness is not None and (
+        found.witness is None or domain.distance(known.witness) < domain.distance(found.witness)
     ):
         # The witness itself lies on the rim of this domain: none inside means none nearer.
-        return Finding(witness, min(found.lower, domain.radius), found.nodes, found.interrupted)
-    return found
+        return Finding(known.witness, min(lower, domain.radius), nodes, found.interrupted)
+    return Finding(found.witness, lower, nodes, found.interrupted)
 
 
 def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bounds, form: str) -> Finding:
@@ -112,44 +119,62 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
 def solve_automatically(problem: Problem) -> Finding:
     """Our own branch and bound: over LPs for L1 on small networks, over batched linear bounds else.
 
-    The chosen solver is left with the paper's costs and with L0.
+    The chosen solver is left with the paper's costs, with L0, and with what rounding keeps ours from closing.
     """
-    clock, domain = problem.clock, problem.domain
+    domain = problem.domain
     if problem.costs is not None or domain.norm.name == "l0":
         return solve_shrunk(problem)
     witness = attack(problem)
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
     if domain.norm.name == "l1" and problem.network.units <= UNITS_FOR_LPS:
-        return search_by_branching(problem, witness)
+        found = search_by_branching(problem, witness)
+    else:
+        found = search_by_batches(problem, witness)
+    if settled(problem, found) or found.interrupted or problem.clock.left <= 0:
+        return found
+    return solve_rest(problem, found)
+
+
+def settled(problem: Problem, found: Finding) -> bool:
+    """Whether a finding answers the problem: by a witness, by none at all, or by a closed gap."""
+    if found.witness is None:
+        return found.lower >= problem.domain.radius
+    distance = problem.domain.distance(found.witness)
+    return not problem.nearest or found.lower >= (1.0 - problem.gap) * distance - 1e-9
+
+
+def search_by_batches(problem: Problem, witness: Vector | None) -> Finding:
+    """Refute the domain if there is no witness yet; from a witness, shrink to the nearest."""
     from closecall.batched import refute, shrink  # waits for torch
 
-    with clock.stage("search"):
+    nodes = 0
+    with problem.clock.stage("search"):
         if witness is None:
             outcome = refute(
                 problem.network,
-                domain,
+                problem.domain,
                 problem.goal,
-                seconds=clock.left,
+                seconds=problem.clock.left,
                 threads=problem.threads,
                 on_progress=problem.on_progress,
             )
-            best = witness = outcome.witness
-        if witness is not None and problem.nearest:
-            best, outcome = shrink(
-                problem.network,
-                domain,
-                problem.goal,
-                witness,
-                gap=problem.gap,
-                seconds=clock.left,
-                threads=problem.threads,
-                on_progress=problem.on_progress,
-            )
-    none_at_all = outcome.status == "proven" and best is None
-    return Finding(
-        best, np.inf if none_at_all else outcome.lower, outcome.nodes, outcome.status == "interrupted"
-    )
+            nodes, witness = outcome.nodes, outcome.witness
+            if outcome.status == "proven":
+                return Finding(None, np.inf, nodes)
+            if witness is None or not problem.nearest:
+                return Finding(witness, outcome.lower, nodes, outcome.status == "interrupted")
+        best, outcome = shrink(
+            problem.network,
+            problem.domain,
+            problem.goal,
+            witness,
+            gap=problem.gap,
+            seconds=problem.clock.left,
+            threads=problem.threads,
+            on_progress=problem.on_progress,
+        )
+    return Finding(best, outcome.lower, nodes + outcome.nodes, outcome.status == "interrupted")
 
 
 def attack(problem: Problem) -> Vector | None:

@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 
 
 def random_network(seed: int, *, pooled: bool) -> Network:
-    """6 pixels, 8 units (or 4 windows of 3), 6 units, 3 scores, and a skip from the first layer to the scores."""
+    """6 pixels, 8 units (pooled or not), 6 units, 3 scores, and a skip from the first layer to the scores."""
     generator = np.random.default_rng(seed)
 
     def affine(rows: int, *columns: int) -> Affine:

@@ -1,7 +1,7 @@
 """Better slopes and multipliers by gradient, for many bounds at once.
 
 The bound is constant + max over the ball of rows·image. At the maximiser the gradient follows from one walk
-forward through the planes: ∂/∂α = min(c, 0)·a, ∂/∂β = s·a, and ∂/∂λ = C·y − d for the weights of a case's rows.
+forward through the planes: ∂/∂α = min(c, 0)·a, ∂/∂β = s·a, and ∂/∂λ = M·v − d for the weights of rows.
 """
 
 from __future__ import annotations
@@ -18,19 +18,14 @@ from closecall.batched.relaxation import Planes, Substituted, relaxed_values, su
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """What is bounded: λ·(M·v − d) + extra·a, over the values v of a layer and the pre-activations a before it.
-
-    The weights λ ≥ 0 of the rows add up to one, unless `extra` is there: then the rows are what is known to be
-    at least zero, and any λ ≥ 0 will do.
-    """
+    """What is bounded: λ·(M·v − d) for the pre-activations v of a layer; the weights λ ≥ 0 add up to one."""
 
     layer: int
     matrix: Tensor  # (batch, rows, n)
     threshold: Tensor  # (batch, rows)
-    extra: Tensor | None = None  # (batch, units)
 
     def rows(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        if self.matrix.shape[1] == 1 and self.extra is None:
+        if self.matrix.shape[1] == 1:
             return self.matrix[:, 0].clone(), -self.threshold[:, 0]
         return torch.einsum("br,brn->bn", weights, self.matrix), -(weights * self.threshold).sum(1)
 
@@ -39,28 +34,27 @@ class Aim:
 
     def allowed(self, weights: Tensor) -> Tensor:
         """The nearest weights that may be used, roughly."""
-        if self.extra is not None:
-            return weights.clamp(min=0)
         positive = weights.clamp(min=1e-6)
         return positive / positive.sum(1, keepdim=True)
 
     def taken(self, rows: Tensor) -> Aim:
-        extra = None if self.extra is None else self.extra[rows]
-        return Aim(self.layer, self.matrix[rows], self.threshold[rows], extra)
+        return Aim(self.layer, self.matrix[rows], self.threshold[rows])
 
     def to(self, dtype: torch.dtype) -> Aim:
-        extra = None if self.extra is None else self.extra.to(dtype)
-        return Aim(self.layer, self.matrix.to(dtype), self.threshold.to(dtype), extra)
+        return Aim(self.layer, self.matrix.to(dtype), self.threshold.to(dtype))
 
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """The units that were split, (batch, most splits); the fillers have sign 0 and point behind the last unit."""
+    """The units that were split, (batch, most splits); fillers have sign 0 and point behind the last unit."""
 
     units: Tensor
     signs: Tensor
 
-    def scattered(self, values: Tensor, units: int) -> Tensor:
+    def scattered(self, values: Tensor, units: int) -> Tensor | None:
+        """The signed multipliers s·β at the place of their units, (batch, units); None without any."""
+        if not self.units.shape[1]:
+            return None
         spread = values.new_zeros(len(values), units + 1)
         return spread.scatter_add_(1, self.units, self.signs.to(values.dtype) * values)[:, :units]
 
@@ -110,19 +104,11 @@ class Pace:
 
 def evaluate(blocks: Blocks, planes: Planes, ball: Ball, aim: Aim, splits: Splits, duals: Duals) -> Point:
     rows, constant = aim.rows(duals.weights)
-    signed = added(aim, splits, duals, blocks.units)
+    signed = splits.scattered(duals.multipliers, blocks.units)
     result = substitute(blocks, planes, (aim.layer, rows), duals.slopes, signed)
     image = ball.centre + ball.furthest(result.rows)
     value = constant + result.constant + (result.rows * image).sum(1)
     return Point(value, image, result)
-
-
-def added(aim: Aim, splits: Splits, duals: Duals, units: int) -> Tensor | None:
-    """The coefficients that splits and the aim itself put on pre-activations, (batch, units)."""
-    if not splits.units.shape[1]:
-        return aim.extra
-    signed = splits.scattered(duals.multipliers, units)
-    return signed if aim.extra is None else signed + aim.extra
 
 
 class Adam:
@@ -156,7 +142,7 @@ def improve(
     places = torch.arange(len(values))
     climb = Climb(blocks, planes, ball, aim, splits, duals)
     for step in range(pace.steps + 1):
-        climb.look()
+        point = climb.look()
         last = step == pace.steps
         unfinished = climb.best_value >= 0
         few = step % 4 == 3 and int(unfinished.sum()) < 0.75 * len(places)
@@ -166,8 +152,8 @@ def improve(
                 break
             rows = torch.nonzero(unfinished)[:, 0]
             places = places[rows]
-            climb = climb.taken(rows)
-        climb.step(pace, pace.decay**step)
+            climb, point = climb.taken(rows), point.taken(rows)
+        climb.step(point, pace, pace.decay**step)
     return found, values
 
 
@@ -182,26 +168,25 @@ class Climb:
         self.best = Duals(*(part.clone() for part in (duals.slopes, duals.multipliers, duals.weights)))
         self.best_value = torch.full((len(duals.slopes),), torch.inf, dtype=duals.slopes.dtype)
         self.movers = [Adam(part) for part in (duals.slopes, duals.multipliers, duals.weights)]
-        self.point: Point | None = None
 
-    def look(self) -> None:
+    def look(self) -> Point:
         """Evaluate the duals and remember them where they are the best so far."""
-        self.point = evaluate(self.blocks, self.planes, self.ball, self.aim, self.splits, self.now)
-        better = self.point.value < self.best_value
-        self.best_value = torch.where(better, self.point.value, self.best_value)
+        point = evaluate(self.blocks, self.planes, self.ball, self.aim, self.splits, self.now)
+        better = point.value < self.best_value
+        self.best_value = torch.where(better, point.value, self.best_value)
         for best, now in (
             (self.best.slopes, self.now.slopes),
             (self.best.multipliers, self.now.multipliers),
             (self.best.weights, self.now.weights),
         ):
             torch.where(better[:, None], now, best, out=best)
+        return point
 
-    def step(self, pace: Pace, length: float) -> None:
-        """Move against the gradient at the last point."""
-        assert self.point is not None
-        result, now = self.point.substituted, self.now
+    def step(self, point: Point, pace: Pace, length: float) -> None:
+        """Move against the gradient at a point."""
+        result, now = point.substituted, self.now
         inputs, scores = relaxed_values(
-            self.blocks, self.planes, self.aim.layer, now.slopes, result, self.point.image
+            self.blocks, self.planes, self.aim.layer, now.slopes, result, point.image
         )
         downhill = self.movers[0].step(
             result.coefficients.clamp(max=0).mul_(inputs), pace.slope_step * length
@@ -213,7 +198,7 @@ class Climb:
             uphill = padded.gather(1, self.splits.units) * self.splits.signs
             multipliers = multipliers - self.movers[1].step(uphill, pace.multiplier_step * length)
             multipliers.clamp_(min=0)
-        if weights.shape[1] > 1 or self.aim.extra is not None:
+        if weights.shape[1] > 1:
             uphill = self.aim.gradient(scores)
             weights = self.aim.allowed(weights - self.movers[2].step(uphill, 0.1 * length))
         self.now = Duals(slopes, multipliers, weights)
@@ -236,6 +221,4 @@ class Climb:
         )
         fewer.best, fewer.best_value = self.best.taken(rows), self.best_value[rows]
         fewer.movers = [mover.taken(rows) for mover in self.movers]
-        if self.point is not None:
-            fewer.point = self.point.taken(rows)
         return fewer

@@ -7,6 +7,7 @@ The units of all hidden layers lie side by side in one vector, in which `spans[k
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from closecall.batched.lowering import with_relus_only
 from closecall.layers import Affine, Relu
+from closecall.layers.layer import Matrix
 from closecall.network import Network
 
 
@@ -111,14 +113,14 @@ def blocks_of(network: Network) -> Blocks:
 
 def block_of(network: Network, index: int, layer_of: dict[int, int]) -> Block:
     node = network.nodes[index - 1]
-    assert isinstance(node.layer, Affine)
-    weights = tuple(
-        (layer_of[source], dense(weight))
-        for source, weight in zip(node.inputs, node.layer.weights, strict=True)
+    layer = cast(Affine, node.layer)
+    weights = zip(node.inputs, layer.weights, strict=True)
+    return Block(
+        tuple((layer_of[source], dense(weight)) for source, weight in weights),
+        torch.from_numpy(np.array(layer.bias)),
     )
-    return Block(weights, torch.from_numpy(np.array(node.layer.bias)))
 
 
-def dense(weight: object) -> Tensor:
-    array = weight.toarray() if issparse(weight) else weight  # type: ignore[attr-defined]
+def dense(weight: Matrix) -> Tensor:
+    array = weight.toarray() if issparse(weight) else weight
     return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))

@@ -50,7 +50,7 @@ def ascend(
 ) -> tuple[Tensor, Tensor]:
     """The best image on each way uphill, and its slack.
 
-    In L∞ by signs of the gradient with momentum, clipped to the ball; else by Frank-Wolfe steps, which stay inside.
+    In L∞ by signs of the gradient with momentum, clipped to the ball; else by Frank-Wolfe steps.
     """
     best, best_slack = images, torch.full((len(images),), -torch.inf, dtype=images.dtype)
     low, high = ball.box()

@@ -38,25 +38,21 @@ class UnitBounds:
         return torch.maximum(self.lower.abs(), self.upper.abs())
 
 
-def unit_bounds(
-    wide: Blocks, narrow: Blocks, ball: Ball, pace: Pace, until: float, known: UnitBounds | None = None
-) -> UnitBounds:
+def unit_bounds(wide: Blocks, narrow: Blocks, ball: Ball, pace: Pace, until: float) -> UnitBounds:
     """Linear bounds for all units, then optimised ones (while there is time) where the sign is open.
 
-    `wide` and `ball` are in float64, `narrow` is the same network in float32; `known` bounds are never widened.
+    `wide` and `ball` are in float64, `narrow` is the same network in float32.
     """
     lower, upper = torch.zeros(wide.units, dtype=torch.float64), torch.zeros(wide.units, dtype=torch.float64)
     for layer in range(1, wide.depth + 1):
         span = wide.spans[layer]
         lower[span], upper[span] = interval(wide, ball, lower, upper, layer)
-        if known is not None:
-            lower[span] = torch.maximum(lower[span], known.lower[span])
-            upper[span] = torch.minimum(upper[span], known.upper[span])
         for steps in (0, pace.steps):
             if steps and (layer == 1 or time.perf_counter() > until):
                 continue
             units = torch.nonzero((lower[span] < 0) & (upper[span] > 0))[:, 0]
-            for some in units.split(ROWS_AT_ONCE // 2):
+            for begin in range(0, len(units), ROWS_AT_ONCE // 2):
+                some = units[begin : begin + ROWS_AT_ONCE // 2]
                 high, low = tightened(
                     (wide, narrow),
                     ball,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from closecall.batched.ascent import Aim, Duals, Pace, added, improve
+from closecall.batched.ascent import Aim, Duals, Pace, improve
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import Blocks
 from closecall.batched.relaxation import confirmed
@@ -40,7 +40,7 @@ class Prover:
 
         exact = duals.to(torch.float64)
         rows, constant = aim.rows(exact.weights)
-        signed = added(aim, splits, exact, self.wide.units)
+        signed = splits.scattered(exact.multipliers, self.wide.units)
         slopes = exact.slopes.clamp(planes.least, planes.most)
         magnitudes = torch.stack([part.bounds.magnitudes for part in parts])
         value, result = confirmed(self.wide, planes, magnitudes, self.ball, (aim.layer, rows), slopes, signed)

@@ -43,8 +43,8 @@ def nearest_in_region(
 ) -> tuple[float, Vector | None]:
     """A lower bound on the distance (inf when there is none) and the nearest image that reaches the case.
 
-    `phases` = (active, kept): the phase of every unit, and which of them must be kept; their rows enter only when
-    broken. The bound is the solver's claim.
+    `phases` = (active, kept): the phase of every unit, and which of them must be kept; their rows enter only
+    when broken. The bound is the solver's claim.
     """
     active, kept = phases
     slopes, offsets, score_slopes, score_offsets = linear_maps(blocks, active)

@@ -5,9 +5,9 @@ For a unit a ∈ [l, u] of open sign and its coefficient c in the function to bo
     c·max(0, a) ≤ c·u(a − l)/(u − l)   if c > 0,
     c·max(0, a) ≤ c·α·a                if c < 0, for any slope 0 ≤ α ≤ 1,
 
-and a unit split to a ≥ 0 or a ≤ 0 (sign s) may add s·β·a ≥ 0 for any β ≥ 0. What is left is linear in the image
-and is maximised over box ∩ ball exactly. Every choice of slopes and multipliers gives a valid bound, so they
-are improved in float32 and only what comes out is evaluated in float64.
+and a unit split to a ≥ 0 or a ≤ 0 (sign s) may add s·β·a ≥ 0 for any β ≥ 0. What is left is linear in the
+image and is maximised over box ∩ ball exactly. Every choice of slopes and multipliers gives a valid bound, so
+they are improved in float32 and only what comes out is evaluated in float64.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Substituted:
 def substitute(
     blocks: Blocks, planes: Planes, top: tuple[int, Tensor], slopes: Tensor, multipliers: Tensor | None
 ) -> Substituted:
-    """Carry rows (batch, n) on the layer `top` back to the image; multipliers are the signed s·β, (batch, units)."""
+    """Carry rows (batch, n) on a layer back to the image; multipliers are the signed s·β, (batch, units)."""
     layer, rows = top
     constant = rows @ blocks.block(layer).bias
     coefficients = rows.new_zeros(len(rows), blocks.units)
@@ -96,7 +96,7 @@ def substitute(
 def relaxed_values(
     blocks: Blocks, planes: Planes, layer: int, slopes: Tensor, substituted: Substituted, image: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The pre-activations (batch, units) before `layer`, and its own, when every ReLU follows its plane at `image`."""
+    """The pre-activations (batch, units) before a layer, and its own, when ReLUs follow their planes."""
     values = [image]
     inputs = slopes.new_zeros(slopes.shape)
     for current in range(1, layer):

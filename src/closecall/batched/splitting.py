@@ -93,7 +93,7 @@ class Choice:
 def choose(
     blocks: Blocks, planes: Planes, ball: Ball, problem: tuple[Aim, Splits], duals: Duals, candidates: int
 ) -> Choice:
-    """Score all open units, bound the children of the best few, and take the unit with the better worse child.
+    """Score all open units, bound the children of the best few, take the unit with the better worse child.
 
     A unit's score is what its plane adds to the bound at the relaxed solution: |c|·|plane(a) − max(0, a)|.
     """

@@ -1,7 +1,7 @@
 """Tighter bounds on units by branching: each side of each open unit is a small search of its own.
 
-The bound of a unit's side is the largest bound over the parts that its search has split the domain into. Early
-layers come first, and what they gain makes the later ones easier.
+The bound of a unit's side is the largest bound over the parts that its search has split the domain into.
+Early layers come first, and what they gain makes the later ones easier.
 """
 
 from __future__ import annotations

@@ -76,4 +76,7 @@ def test_a_search_without_a_witness_leaves_the_median_open(demo: tuple[Path, str
     trained = Trained("net", {"accuracy": 0.5, "parameters": 1, "units": 1, "seconds": 1.0}, [])
     card = headline(Shown(trained, [found, lost, lost]))  # type: ignore[list-item]
     assert card.figure == "unknown"
+    assert headline(Shown(trained, [found])).figure == "≤ 0.50"  # type: ignore[list-item]
+    proven = SimpleNamespace(distance=0.5, lower_bound=0.4999, outcome="nearest", seconds=1.0)
+    assert headline(Shown(trained, [proven])).figure == "0.50"  # type: ignore[list-item]
     assert card.facts[0] == ("median lies in", "[0.125, ∞]")

@@ -27,6 +27,8 @@ from closecall.report import (
 )
 from closecall.verdict import Verdict
 
+SETTLED = 1e-3  # an interval this narrow looks like one figure
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -78,7 +80,7 @@ def headline(part: Shown) -> Card:
     proven = sum(v.outcome in ("nearest", "robust") for v in verdicts)
     return Card(
         name=part.trained.title,
-        figure="unknown" if math.isinf(upper) else f"{upper:.2f}",
+        figure=known(lower, upper),
         what="median distance to another answer",
         facts=[
             ("median lies in", f"[{rounded_down(lower)}, {rounded_up(upper)}]"),
@@ -90,6 +92,13 @@ def headline(part: Shown) -> Card:
             ("time to prove", f"{sum(v.seconds for v in verdicts):.1f} s"),
         ],
     )
+
+
+def known(lower: float, upper: float) -> str:
+    """The figure itself where the interval is closed, else only how large it can be."""
+    if math.isinf(upper):
+        return "unknown"
+    return f"{upper:.2f}" if upper - lower <= SETTLED else f"≤ {math.ceil(100 * upper) / 100:.2f}"
 
 
 def rounded_down(value: float) -> str:

@@ -11,7 +11,7 @@ import closecall
 
 NAMES = {
     "ClosecallError", "Costs", "Ideal", "Verdict", "__version__",
-    "certify", "ideal", "load", "nearest", "read",
+    "attack", "certify", "ideal", "load", "nearest", "read",
 }  # fmt: skip
 HEAVY = ("torch", "scipy", "matplotlib", "sklearn", "onnx", "onnxruntime", "highspy", "PIL")
 

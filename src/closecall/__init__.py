@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from closecall._version import __version__
 
 if TYPE_CHECKING:
+    from closecall.attack_batch import attack
     from closecall.encode import Costs
     from closecall.errors import ClosecallError
     from closecall.ideal_image import Ideal, ideal
@@ -22,6 +23,7 @@ _HOMES = {
     "Costs": "closecall.encode",
     "Ideal": "closecall.ideal_image",
     "Verdict": "closecall.verdict",
+    "attack": "closecall.attack_batch",
     "certify": "closecall.search",
     "ideal": "closecall.ideal_image",
     "load": "closecall.models",
@@ -35,6 +37,7 @@ __all__ = [
     "Ideal",
     "Verdict",
     "__version__",
+    "attack",
     "certify",
     "ideal",
     "load",

@@ -113,6 +113,8 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
             witness = pixels
     # With the paper's costs the solver's bound is on another objective than the distance.
     bound = 0.0 if problem.costs is not None else encoding.distance(max(solution.bound, 0.0))
+    if problem.domain.norm.name == "l0":
+        bound = float(np.ceil(bound - FEASIBLE))
     return Finding(witness, bound, solution.nodes, interrupted)
 
 

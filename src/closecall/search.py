@@ -179,7 +179,14 @@ def answer(
         with clock.stage("replay"):
             replayed = None
             if finding.witness is not None:
-                replayed = replay(classifier, network, domain, goal, finding.witness, wanted)
+                replayed = replay(
+                    classifier,
+                    network,
+                    domain,
+                    goal,
+                    finding.witness,
+                    lambda scores: wanted.accepts(int(scores.argmax())),
+                )
     verdict = decide(classifier, query, how, clock, predicted, finding, replayed, costs)
     # Who asks whether there is any within the radius is not told which is the nearest.
     return verdict if nearest or verdict.outcome != "nearest" else replace(verdict, outcome="adversarial")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -110,9 +110,17 @@ class Replay:
 
 
 def replay(
-    classifier: Classifier, network: Network, domain: Domain, goal: Goal, witness: Vector, wanted: Wanted
+    classifier: Classifier,
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    witness: Vector,
+    accepts: Callable[[Image], bool],
 ) -> Replay | None:
-    """Run a witness through every original engine in float32, pushed a little further if that is needed."""
+    """Run a witness through every original engine in float32, pushed a little further if that is needed.
+
+    `accepts` is asked about the scores that each engine gives.
+    """
     shift = witness - domain.centre
     _, slopes = slack_and_gradient(network, goal, np.repeat(witness[None], len(goal.cases), axis=0))
     case = int(np.argmax([case.slack(network.forward(witness[None]))[0] for case in goal.cases]))
@@ -123,10 +131,10 @@ def replay(
         distance = domain.distance(image.astype(np.float64))
         if push and distance > domain.radius:
             break
-        seen = {name: int(engine(image[None])[0].argmax()) for name, engine in classifier.engines.items()}
-        if all(wanted.accepts(predicted) for predicted in seen.values()):
+        seen = [engine(image[None])[0] for engine in classifier.engines.values()]
+        if all(accepts(scores) for scores in seen):
             note = f"the witness was moved by up to {push * reach:.1g} per pixel to hold in float32"
-            return Replay(image, distance, next(iter(seen.values())), (note,) if push else ())
+            return Replay(image, distance, int(seen[0].argmax()), (note,) if push else ())
     return None
 
 

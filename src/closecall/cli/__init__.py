@@ -54,3 +54,4 @@ from closecall.cli import query as _query  # noqa: E402, F401
 from closecall.cli import saved as _saved  # noqa: E402, F401
 from closecall.cli import train as _train  # noqa: E402, F401
 from closecall.cli import zoo as _zoo  # noqa: E402, F401
+from closecall.cli import vnncomp as _vnncomp  # noqa: E402, F401

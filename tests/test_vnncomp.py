@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from closecall.cli import app
+from closecall.models import build
+from closecall.models.export import onnx_bytes
 from closecall.readers import read
 from closecall.readers.vnnlib import parse_property
 from closecall.vnncomp import decide
@@ -19,24 +20,18 @@ from closecall.vnncomp import decide
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.manual_seed(3)
-    module = torch.nn.Sequential(
-        torch.nn.Linear(3, 12),
-        torch.nn.ReLU(),
-        torch.nn.Linear(12, 8),
-        torch.nn.ReLU(),
-        torch.nn.Linear(8, 3),
-    ).eval()
+    module = build("dnn", {"sizes": [12, 8], "input_shape": [1, 1, 3], "classes": 3}, seed=3)
     path = tmp_path_factory.mktemp("vnncomp") / "network.onnx"
-    with pytest.warns(DeprecationWarning, match="legacy TorchScript"):
-        torch.onnx.export(module, (torch.zeros(1, 3),), str(path), dynamo=False)
+    path.write_bytes(onnx_bytes(module))
     return path
 
 
 def scores_of(path: Path, points: np.ndarray) -> np.ndarray:
     session = onnxruntime.InferenceSession(str(path))
     name = session.get_inputs()[0].name
-    return np.vstack([session.run(None, {name: point[None].astype(np.float32)})[0] for point in points])
+    return np.vstack(
+        [session.run(None, {name: point.reshape(1, 1, 1, 3).astype(np.float32)})[0] for point in points]
+    )
 
 
 def property_text(limit: float, *, reach: float = 1.0) -> str:

@@ -283,6 +283,10 @@ def test_relu_outputs_have_the_same_optimum(norm: str, ratio: float | None, targ
     check("skipping", 5, Question(norm, target, None, ratio, "relu"))
 
 
+def test_a_question_whose_optimum_the_presolve_of_highs_loses() -> None:
+    check("skipping", 630706, Question("linf", 2, 0.3, None, "relu"))
+
+
 @pytest.mark.parametrize("norm", sorted(DISTANCES))
 @pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
 def test_every_norm_on_every_architecture(architecture: str, norm: str) -> None:

@@ -14,7 +14,7 @@ _BLOCKS_HELP = (
     "The blocks of a cnn, separated by commas. 8x5 is 8 kernels of 5×5 and a 2×2 pooling; 8x6s2p1/3s2 has "
     "stride 2, padding 1 and a 3×3 pooling of stride 2; /0 leaves the pooling out."
 )
-_ARCHITECTURE, _LEARNING = "The model", "The training"
+_ARCHITECTURE, _LEARNING, _PROVING = "The model", "The training", "Made to be proven"
 
 
 @app.command()
@@ -105,6 +105,24 @@ def train(
     threads: Annotated[
         int | None, typer.Option(help="By default the fastest number, measured.", rich_help_panel=_LEARNING)
     ] = None,
+    stable: Annotated[
+        float | None,
+        typer.Option(
+            metavar="W",
+            help="Weighs a penalty on ReLUs without a fixed sign near an image; tiny weights are dropped.",
+            rich_help_panel=_PROVING,
+        ),
+    ] = None,
+    stable_radius: Annotated[
+        float | None,
+        typer.Option(help="How near, in L∞; by default 0.05.", rich_help_panel=_PROVING),
+    ] = None,
+    l1: Annotated[
+        float | None,
+        typer.Option(
+            "--l1", help="Weighs the sum of all weights' sizes; by default 1e-5.", rich_help_panel=_PROVING
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start again in a folder already used.")
@@ -145,6 +163,9 @@ def train(
         validation=validation,
         seed=seed,
         threads=threads,
+        stable=stable,
+        stable_radius=stable_radius,
+        l1=l1,
     )
     console = Console(highlight=False, soft_wrap=True)
     try:

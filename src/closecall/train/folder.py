@@ -80,15 +80,15 @@ def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
 
 def _description(dataset: str, plan: TrainingPlan, run: TrainingRun, accuracy: float) -> dict[str, Any]:
-    best = run.history[run.best_epoch - 1]
-    return {
+    described: dict[str, Any] = {
         "dataset": dataset,
         "accuracy": accuracy,
-        "validation_accuracy": best.validation_accuracy,
+        "validation_accuracy": run.validation_accuracy,
         "best_epoch": run.best_epoch,
         "recipe": {**asdict(plan), "threads": run.threads},
         "seconds": round(run.seconds, 2),
     }
+    return described if run.pruning is None else {**described, "pruning": asdict(run.pruning)}
 
 
 def _write(folder: Path, model: nn.Module, run: TrainingRun, described: dict[str, Any], title: str) -> None:

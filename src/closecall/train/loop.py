@@ -18,6 +18,7 @@ from closecall.train.batches import Epoch, Images, fingerprint, shuffle, split
 from closecall.train.checkpoint import Weights, broken_checkpoint, load_checkpoint, restore, save_checkpoint
 from closecall.train.interrupt import holding_interrupts
 from closecall.train.plan import LossFunction, TrainingPlan
+from closecall.train.stability import Pruning, drop_tiny_weights
 from closecall.train.threads import choose_threads, using_threads
 
 EVALUATION_BATCH = 1000
@@ -46,10 +47,13 @@ class TrainingRun:
     history: list[EpochRecord]
     best_epoch: int
     threads: int
+    pruning: Pruning | None = None
 
     @property
     def validation_accuracy(self) -> float:
         """The accuracy on the held-out images with the weights that were kept."""
+        if self.pruning is not None:
+            return self.pruning.validation_accuracy
         return self.history[self.best_epoch - 1].validation_accuracy
 
     @property
@@ -154,9 +158,17 @@ def train(
             while session.progress.epoch <= plan.epochs:
                 _train_epoch(session, interrupted, listener)
                 _finish_epoch(session, listener)
-    model.load_state_dict(session.best)
-    model.eval()
-    return TrainingRun(session.progress.history, session.progress.best_epoch, session.threads)
+            model.load_state_dict(session.best)
+            model.eval()
+            pruning = None if plan.stable is None else _prune(session)
+    return TrainingRun(session.progress.history, session.progress.best_epoch, session.threads, pruning)
+
+
+def _prune(session: _Session) -> Pruning:
+    loss_function = TrainingPlan(loss="cross-entropy").loss_function(session.model)
+    return drop_tiny_weights(
+        session.model, lambda: _measure(session.model, session.held_out, loss_function)[1]
+    )
 
 
 def _train_epoch(session: _Session, interrupted: list[int], listener: Listener | None) -> None:
@@ -217,13 +229,20 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
         images_per_second=count / max(progress.seconds, 1e-9),
     )
     history = [*progress.history, record]
-    best_epoch = max(history, key=lambda r: (r.validation_accuracy, -r.validation_loss)).epoch
+    best_epoch = _best_epoch(history, session.plan)
     if best_epoch == record.epoch:
         session.best = _copy_weights(session.model)
     session.progress = _Progress(epoch=progress.epoch + 1, best_epoch=best_epoch, history=history)
     session.save()
     if listener:
         listener.after_epoch(record)
+
+
+def _best_epoch(history: list[EpochRecord], plan: TrainingPlan) -> int:
+    """Give the most accurate epoch; with a stability penalty, that of the least loss, which weighs both."""
+    if plan.stable is not None:
+        return min(history, key=lambda r: r.validation_loss).epoch
+    return max(history, key=lambda r: (r.validation_accuracy, -r.validation_loss)).epoch
 
 
 def _check_finite(loss: float, where: str) -> None:

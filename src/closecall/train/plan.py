@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from closecall.errors import InputError
 from closecall.models.capsules.losses import presence
+from closecall.train.stability import DEFAULT_L1, DEFAULT_RADIUS, check_stable, l1_size, stability_penalty
 
 # (model, images, labels, parts if there are any) -> (loss, scores)
 LossFunction = Callable[..., tuple[Tensor, Tensor]]
@@ -28,6 +29,7 @@ class TrainingPlan:
     `batch=0` takes all images at once; `loss=None` is the model's own loss if it has one, else cross-entropy;
     `learning_rate=None` is the optimiser's usual one; `validation=None` holds out one image in twelve;
     `threads=None` measures which number is fastest (the last bits of the weights may depend on it).
+    `stable` weighs the ReLU-stability penalty within `stable_radius` and brings `l1` on the weights with it.
     """
 
     epochs: int = 10
@@ -41,6 +43,9 @@ class TrainingPlan:
     validation: int | None = None
     seed: int = 0
     threads: int | None = None
+    stable: float | None = None
+    stable_radius: float | None = None
+    l1: float | None = None
 
     def __post_init__(self) -> None:
         self._check_counts()
@@ -52,6 +57,25 @@ class TrainingPlan:
             raise InputError(f"The learning rate must be positive and finite, not {self.learning_rate}.")
         if not 0 <= self.weight_decay < math.inf:
             raise InputError(f"The weight decay must be finite and not negative, not {self.weight_decay}.")
+        self._settle_stability()
+
+    def _settle_stability(self) -> None:
+        """Check the options of the stability penalty and fill in those that were left out."""
+        if self.stable is None:
+            if self.stable_radius is not None or self.l1 is not None:
+                raise InputError(
+                    "A stability radius and an L1 weight need the stability penalty: add --stable."
+                )
+            return
+        for name, usual in (("stable_radius", DEFAULT_RADIUS), ("l1", DEFAULT_L1)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, usual)
+        limits = {"stable": math.inf, "stable_radius": 1.0, "l1": math.inf}
+        for name, limit in limits.items():
+            value = getattr(self, name)
+            if not 0 <= value < math.inf or value > limit:
+                allowed = "from 0 to 1" if limit == 1 else "finite and not negative"
+                raise InputError(f"--{name.replace('_', '-')} must be {allowed}, not {value}.")
 
     def _check_counts(self) -> None:
         least = {"epochs": 1, "batch": 0, "shift": 0, "validation": 1, "seed": 0, "threads": 1}
@@ -95,6 +119,19 @@ class TrainingPlan:
 
     def loss_function(self, model: nn.Module) -> LossFunction:
         """Give the function (model, images, labels, …) -> (loss, scores) to minimise."""
+        loss = self._score_loss(model)
+        if self.stable is None or self.stable_radius is None or self.l1 is None:
+            return loss
+        check_stable(model)
+        weight, radius, l1 = self.stable, self.stable_radius, self.l1
+
+        def stable_loss(model: nn.Module, images: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor]:
+            value, scores = loss(model, images, *rest)
+            return value + weight * stability_penalty(model, images, radius) + l1 * l1_size(model), scores
+
+        return stable_loss
+
+    def _score_loss(self, model: nn.Module) -> LossFunction:
         if self.loss is None and hasattr(model, "training_loss"):
             return _own_loss
         score_loss = LOSSES[self.loss or "cross-entropy"]

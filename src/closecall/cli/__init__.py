@@ -47,11 +47,12 @@ def main() -> None:
         sys.exit(2 if isinstance(error, InputError) else 1)
 
 
+from closecall.cli import bench as _bench  # noqa: E402, F401
 from closecall.cli import capsules as _capsules  # noqa: E402, F401
 from closecall.cli import demo as _demo  # noqa: E402, F401
 from closecall.cli import predict as _predict  # noqa: E402, F401
 from closecall.cli import query as _query  # noqa: E402, F401
 from closecall.cli import saved as _saved  # noqa: E402, F401
 from closecall.cli import train as _train  # noqa: E402, F401
-from closecall.cli import zoo as _zoo  # noqa: E402, F401
 from closecall.cli import vnncomp as _vnncomp  # noqa: E402, F401
+from closecall.cli import zoo as _zoo  # noqa: E402, F401

@@ -1,0 +1,157 @@
+"""What is measured against what: the table of yardsticks, and the questions each of them asks."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from closecall.errors import InputError
+
+Run = Literal["quick", "full"]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to search and its time limits in seconds."""
+
+    method: str
+    solver: str
+    full: float
+    quick: float
+
+    def limit(self, run: Run) -> float:
+        return self.full if run == "full" else self.quick
+
+
+@dataclass(frozen=True)
+class Family:
+    """One question about several networks; with a radius it is put to certify(), without to nearest()."""
+
+    networks: tuple[str, ...]
+    norm: str = "l1"
+    target: str = "any"
+    cap: float | None = None
+    radius: float | None = None
+    dataset: str = "mnist"
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Families of questions about the first correctly classified test images, or a folder of VNN-LIB ones.
+
+    Of a folder, a quick run takes every so many-th instance. The first contender is compared with the others.
+    """
+
+    name: str
+    what: str
+    contenders: tuple[Contender, ...]
+    families: tuple[Family, ...] = ()
+    images: int = 10
+    quick_images: int = 2
+    threads: int = 1
+    quick_every: int | None = None
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A network and a VNN-LIB property by their names in a folder, and the answer if it is known."""
+
+    network: str
+    property_name: str
+    expected: str | None
+
+
+PAPER_NETWORKS = tuple(f"zoo:mnist-dnn{number}" for number in range(1, 6))
+PAPER = (
+    Family(PAPER_NETWORKS, target="paper"),
+    Family(("zoo:mnist-dnn5",), target="paper", cap=0.2),
+)
+CNNS = ("zoo:mnist-cnn", "zoo:mnist-cnn-stable")
+GROWING = ("zoo:mnist-dnn1", "zoo:mnist-dnn3", "zoo:mnist-dnn5", "zoo:mnist-50x2", *CNNS)
+RADII = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05)
+
+# The limits of quick runs are such that all yardsticks together take under 15 minutes.
+YARDSTICKS: dict[str, Yardstick] = {
+    yardstick.name: yardstick
+    for yardstick in (
+        Yardstick(
+            "paper",
+            "The networks of the paper, L1, target (d + 5) mod 10: `auto` beside the paper's model in HiGHS.",
+            (Contender("auto", "highs", 300, 60), Contender("milp-basic", "highs", 100, 15)),
+            PAPER,
+        ),
+        Yardstick(
+            "gurobi",
+            "The same questions: `auto`, whose LPs are solved by HiGHS, beside Gurobi's own search on the "
+            "model of `milp`. Questions too large for Gurobi's free licence are left out of the mean.",
+            (Contender("auto", "highs", 100, 15), Contender("milp", "gurobi", 100, 15)),
+            PAPER,
+            quick_images=1,
+        ),
+        Yardstick(
+            "highs",
+            "The same questions: `auto` beside the free solvers' own search on the model of `milp`.",
+            (
+                Contender("auto", "highs", 100, 15),
+                Contender("milp", "highs", 100, 15),
+                Contender("milp", "scip", 100, 15),
+            ),
+            PAPER,
+            quick_images=1,
+        ),
+        Yardstick(
+            "cnn",
+            "Convolutional networks, the nearest image of any other class, one of them trained to be proven.",
+            (Contender("auto", "highs", 300, 20),),
+            (Family(CNNS, norm="linf"), Family(CNNS, norm="l1")),
+        ),
+        Yardstick(
+            "wide",
+            "The mnistfc benchmark of VNN-COMP: three networks with 256 units a layer, two threads.",
+            (Contender("auto", "highs", 120, 15),),
+            threads=2,
+            quick_every=5,
+        ),
+        Yardstick(
+            "growth",
+            "How time grows with the radius and with the units that linear bounds leave undecided, L∞.",
+            (Contender("auto", "highs", 60, 10),),
+            tuple(Family(GROWING, norm="linf", radius=radius) for radius in (None, *RADII)),
+            images=3,
+            quick_images=1,
+        ),
+    )
+}
+
+
+def yardsticks_named(names: list[str]) -> list[Yardstick]:
+    """The yardsticks of these names, or all of them."""
+    unknown = [name for name in names if name not in YARDSTICKS]
+    if unknown:
+        raise InputError(f"There is no yardstick {unknown[0]!r}: choose from {', '.join(YARDSTICKS)}.")
+    return [yardstick for name, yardstick in YARDSTICKS.items() if not names or name in names]
+
+
+def instances_in(folder: Path) -> list[Instance]:
+    """The instances that a folder lists in its `*instances.csv`, with the answers of its `expected.csv`."""
+    listed = sorted(folder.glob("*instances.csv"))
+    if len(listed) != 1:
+        raise InputError(
+            f"The folder {folder} must hold one file *instances.csv with network, property and seconds in "
+            f"each line: there are {len(listed)}."
+        )
+    expected: dict[tuple[str, str], str] = {}
+    if (folder / "expected.csv").is_file():
+        expected = {(row[0], row[1]): row[2] for row in _rows(folder / "expected.csv", 3)}
+    return [Instance(row[0], row[1], expected.get((row[0], row[1]))) for row in _rows(listed[0], 2)]
+
+
+def _rows(path: Path, columns: int) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
+    for number, row in enumerate(rows, start=1):
+        if len(row) < columns:
+            raise InputError(f"{path}: row {number} has {len(row)} columns, at least {columns} are needed.")
+    return rows

@@ -1,0 +1,59 @@
+"""`closecall bench`: how fast, beside the solvers themselves."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from closecall.cli import app
+
+INTERRUPTED = 130
+
+
+@app.command()
+def bench(
+    yardsticks: Annotated[
+        list[str] | None,
+        typer.Argument(help="Any of paper, gurobi, highs, cnn, wide and growth; all by default."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="All images and long limits, hours; or a few minutes.")
+    ] = False,
+    mnistfc: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="CLOSECALL_MNISTFC",
+            help="A folder with *instances.csv, .onnx and .vnnlib files for wide; expected.csv is compared.",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for PERFORMANCE.md and its pictures.")] = Path("docs"),
+) -> None:
+    """Measure how fast `auto` is beside other methods and solvers, and write PERFORMANCE.md.
+
+    Every finished measurement is kept in performance.jsonl in the same folder, and a rerun goes on where the
+    last one stopped; delete that file to measure anew. Exit code 1: some answer is wrong.
+    """
+    # Before anything imports numpy: a library that was loaded with more threads keeps them.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+
+    from rich.console import Console
+
+    from closecall.bench import PAGE, measure_all
+    from closecall.bench.yardsticks import yardsticks_named
+
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    chosen = yardsticks_named(yardsticks or [])
+    try:
+        wrong = measure_all(chosen, "full" if full else "quick", out, mnistfc, console.print)
+    except KeyboardInterrupt:
+        typer.echo("closecall: interrupted; run the same command again to go on.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    console.print(f"The page is {out / PAGE}")
+    for found in wrong:
+        typer.echo(f"closecall: WRONG ANSWER: {found}", err=True)
+    if wrong:
+        raise typer.Exit(1)

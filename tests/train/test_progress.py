@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
-from closecall.train.loop import EpochRecord
 from closecall.train.progress import showing_progress
+from closecall.train.record import EpochRecord
 
 
 def record(epoch: int) -> EpochRecord:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from closecall.train.folder import train_into
-from closecall.train.loop import EpochRecord, TrainingRun, evaluate, train
+from closecall.train.loop import evaluate, train
 from closecall.train.plan import TrainingPlan
+from closecall.train.record import EpochRecord, TrainingRun
 
 __all__ = ["EpochRecord", "TrainingPlan", "TrainingRun", "evaluate", "train", "train_into"]

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 
-from closecall.train.loop import EpochRecord
+from closecall.train.record import EpochRecord
 
 LEARNED, HELD_OUT, FAINT = "#4c78a8", "#e45756", "#8a8a8a"
 

@@ -15,9 +15,10 @@ from closecall.errors import InputError
 from closecall.models import build, save
 from closecall.models.store import PARTIAL, write_atomically
 from closecall.train.curves import curves_csv, curves_png
-from closecall.train.loop import TrainingRun, evaluate, train
+from closecall.train.loop import evaluate, train
 from closecall.train.plan import TrainingPlan
 from closecall.train.progress import showing_progress
+from closecall.train.record import TrainingRun
 
 CHECKPOINT = "checkpoint.safetensors"
 WRITTEN = (CHECKPOINT, "model.safetensors", "model.json", "model.onnx", "curves.csv", "curves.png")

@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,60 +18,13 @@ from closecall.train.batches import Epoch, Images, fingerprint, shuffle, split
 from closecall.train.checkpoint import Weights, broken_checkpoint, load_checkpoint, restore, save_checkpoint
 from closecall.train.interrupt import holding_interrupts
 from closecall.train.plan import LossFunction, TrainingPlan
+from closecall.train.record import EpochRecord, Listener, TrainingRun
 from closecall.train.stability import Pruning, drop_tiny_weights
 from closecall.train.threads import choose_threads, using_threads
 
 EVALUATION_BATCH = 1000
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 SECONDS_BETWEEN_REPORTS = 0.1
-
-
-@dataclass(frozen=True)
-class EpochRecord:
-    """What one epoch came to; the training figures are means over its batches while it went on."""
-
-    epoch: int
-    loss: float
-    accuracy: float
-    validation_loss: float
-    validation_accuracy: float
-    learning_rate: float
-    seconds: float
-    images_per_second: float
-
-
-@dataclass(frozen=True)
-class TrainingRun:
-    """A finished training: the model holds the weights of its best epoch on the held-out images."""
-
-    history: list[EpochRecord]
-    best_epoch: int
-    threads: int
-    pruning: Pruning | None = None
-
-    @property
-    def validation_accuracy(self) -> float:
-        """The accuracy on the held-out images with the weights that were kept."""
-        if self.pruning is not None:
-            return self.pruning.validation_accuracy
-        return self.history[self.best_epoch - 1].validation_accuracy
-
-    @property
-    def seconds(self) -> float:
-        """The time that all epochs took."""
-        return sum(record.seconds for record in self.history)
-
-
-class Listener(Protocol):
-    """Whoever wants to hear how the training goes."""
-
-    def during_epoch(self, epoch: int, done: int, loss: float, accuracy: float) -> None:
-        """Hear the means so far after `done` images of an epoch."""
-        ...
-
-    def after_epoch(self, record: EpochRecord) -> None:
-        """Hear how an epoch ended."""
-        ...
 
 
 @dataclass

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from closecall.train.loop import EpochRecord, Listener
+from closecall.train.record import EpochRecord, Listener
 
 
 @contextmanager

@@ -38,6 +38,7 @@ def draw_cactus(axes: Any, summary: Summary) -> None:
         )  # fmt: skip
     axes.set_title(summary.yardstick, fontsize=11)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(0, len(summary.measurements) / len(summary.overall.standings) + 0.5)
     axes.set_xlabel("questions solved")
     axes.set_ylabel("within seconds")
     tidy(axes)

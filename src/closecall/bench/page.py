@@ -66,7 +66,7 @@ def yardstick_part(summary: Summary) -> str:
     for contender, note in refusals:
         count = sum((m.contender, m.note) == (contender, note) and m.left_out for m in summary.measurements)
         questions = "question was" if count == 1 else "questions were"
-        parts.append(f"{count} {questions} refused by {contender} and left out of its means: {note}")
+        parts.append(f"{count} {questions} left out of the means of {contender}: {note}")
     parts.append(details(summary.measurements))
     return "\n\n".join(part for part in parts if part)
 

@@ -29,6 +29,7 @@ RELIABLE = 8  # trials after which a pseudo-cost is believed
 TRIAL_STEPS = 50  # dual simplex steps of a trial
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
 LEAST_GAIN = 1e-6
+LEAST_SECONDS = 0.01  # for an LP that is begun just before the deadline
 NEARLY_MADE = 4  # points with at most so many open choices are worth a look as incumbents
 
 
@@ -69,7 +70,7 @@ class Tree:
 
     def __init__(self, relaxation: Relaxation, cutoff: float, on_point: OnPoint, tally: Tally) -> None:
         self.relaxation = relaxation
-        self.program = WarmProgram(relaxation.program, lazy=relaxation.rise_and_fall)
+        self.program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
         self.cutoff = cutoff
         self.on_point = on_point
         self.tally = tally
@@ -103,7 +104,7 @@ class Tree:
         """Follow the more promising child until there is none left; an interrupted node goes back."""
         while node is not None:
             try:
-                following = self._expand(node)
+                following = self._expand(node, deadline)
             except KeyboardInterrupt:
                 heapq.heappush(self.open, node)
                 raise
@@ -112,12 +113,16 @@ class Tree:
                 return
             node = following
 
-    def _expand(self, node: Node) -> Node | None:
+    def _expand(self, node: Node, deadline: float) -> Node | None:
         """Solve a node; open its children but for the one to go on with."""
         while True:
             self._fix(node.picks)
             self.tally.nodes += 1
-            status, value, values = self.program.solve(cutoff=self.cutoff)
+            left = max(LEAST_SECONDS, deadline - time.perf_counter())
+            status, value, values = self.program.solve(cutoff=self.cutoff, seconds=left)
+            if status == "limit":
+                heapq.heappush(self.open, node)
+                return None
             self._learn_from(node, status, value)
             if status != "optimal" or values is None:
                 return self._leave(node, status)

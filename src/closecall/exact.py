@@ -35,6 +35,7 @@ ROUNDS = 2  # of squeezing
 WORTH_ANOTHER_ROUND = 0.93  # when the widths of open units shrink to less than this share
 START_ANEW = 0.95  # when the incumbent falls below this share of the radius that the bounds were made for
 SECONDS_BETWEEN_REPORTS = 0.2
+BISECTIONS = 6
 REACHED = 1e-7  # how far a score may miss the goal by the rounding of an LP
 
 
@@ -48,7 +49,9 @@ class Hunt:
         self.best: Vector | None = None
         self.distance = math.inf
         self.tally = Tally()
-        self.lower = 0.0
+        self.lower = 0.0  # proven for the case at hand
+        self.others = math.inf  # proven for all other cases
+        self.floor = 0.0  # proven for every case by linear bounds alone
         self._reported = 0.0
 
     @property
@@ -69,7 +72,8 @@ class Hunt:
         self.best, self.distance = image, distance
         return True
 
-    def report(self, lower: float) -> None:
+    def report(self) -> None:
+        lower = max(self.floor, min(self.lower, self.others))
         now = time.perf_counter()
         if self.problem.on_progress is not None and now - self._reported > SECONDS_BETWEEN_REPORTS:
             self._reported = now
@@ -83,20 +87,45 @@ def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
     if witness is not None:
         for case in problem.goal.cases:
             hunt.offer(witness, case)
-    proven, interrupted = [], False
     cases = nearest_first(hunt, problem.goal)
-    for index, case in enumerate(cases):
-        share = clock.left / (len(cases) - index)
-        try:
-            proven.append(settle(hunt, case, time.perf_counter() + share))
-        except KeyboardInterrupt:
-            interrupted = True
-            proven.append(hunt.lower)
-            break
-        if not problem.nearest and hunt.best is not None:
-            break
-    lower = min(proven) if len(proven) == len(cases) else 0.0
-    return Finding(hunt.best, lower, hunt.tally.nodes, interrupted)
+    with clock.stage("bounds"):
+        hunt.floor = certified_radius(hunt, problem.goal)
+    proven = dict.fromkeys(range(len(cases)), hunt.floor)
+    unsettled = list(proven)
+    try:
+        while unsettled and clock.left > 0 and (problem.nearest or hunt.best is None):
+            unsettled = settle_each(hunt, cases, unsettled, proven)
+    except KeyboardInterrupt:
+        return Finding(hunt.best, min(proven.values()), hunt.tally.nodes, interrupted=True)
+    return Finding(hunt.best, min(proven.values()), hunt.tally.nodes)
+
+
+def settle_each(hunt: Hunt, cases: list[Case], unsettled: list[int], proven: dict[int, float]) -> list[int]:
+    """Give each case its share of the time that is left; the cases that are still open."""
+    still_open = []
+    for place, index in enumerate(unsettled):
+        share = hunt.problem.clock.left / (len(unsettled) - place)
+        hunt.others = min((proven[other] for other in proven if other != index), default=math.inf)
+        proven[index] = max(proven[index], settle(hunt, cases[index], time.perf_counter() + share))
+        if proven[index] < hunt.wanted:
+            still_open.append(index)
+    return still_open
+
+
+def certified_radius(hunt: Hunt, goal: Goal) -> float:
+    """The largest radius found, by bisection, at which linear bounds alone exclude every case."""
+    proven, beyond = 0.0, min(hunt.wanted, hunt.domain.radius)
+    if math.isinf(beyond):
+        return 0.0
+    for _ in range(BISECTIONS):
+        middle = (proven + beyond) / 2
+        domain = hunt.domain.within(middle)
+        bounds = linear_bounds(hunt.network, domain)
+        if all(excluded(hunt, domain, case, bounds) for case in goal.cases):
+            proven = middle
+        else:
+            beyond = middle
+    return proven
 
 
 def nearest_first(hunt: Hunt, goal: Goal) -> list[Case]:
@@ -108,7 +137,7 @@ def nearest_first(hunt: Hunt, goal: Goal) -> list[Case]:
 
 def settle(hunt: Hunt, case: Case, deadline: float) -> float:
     """Prove a distance below which no image reaches the case; infinity when none in the domain does."""
-    hunt.lower = 0.0
+    hunt.lower = hunt.floor
     while True:
         made_for = hunt.wanted
         domain = hunt.domain.within(made_for)
@@ -165,7 +194,7 @@ def squeeze_and_grow(
             bounds = squeezed.bounds
             after = open_width(relaxation, bounds)
             relaxation = relax(hunt.network, domain, case, bounds)
-            hunt.report(hunt.lower)
+            hunt.report()
             if after > WORTH_ANOTHER_ROUND * before or time.perf_counter() > deadline:
                 break
     return grow(hunt, case, relaxation, None, deadline)
@@ -197,7 +226,7 @@ def grow(
 
         def stop() -> bool:
             hunt.lower = max(hunt.lower, tree_lower(hunt, tree))
-            hunt.report(hunt.lower)
+            hunt.report()
             if not hunt.problem.nearest and hunt.best is not None:
                 return True
             return hunt.wanted < START_ANEW * made_for

@@ -26,6 +26,7 @@ FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth
 
 ATTACK_SHARE = 0.3  # of the time limit
 UNITS_FOR_LPS = 250  # networks with more units are searched by batched linear bounds
+PIXELS_FOR_LPS = 100
 
 Vector = NDArray[np.float64]
 
@@ -119,7 +120,7 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
 
 
 def solve_automatically(problem: Problem) -> Finding:
-    """Our own branch and bound: over LPs for L1 on small networks, over batched linear bounds else.
+    """Our own branch and bound: over LPs where they are small, over batched linear bounds else.
 
     The chosen solver is left with the paper's costs, with L0, and with what rounding keeps ours from closing.
     """
@@ -129,13 +130,20 @@ def solve_automatically(problem: Problem) -> Finding:
     witness = attack(problem)
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
-    if domain.norm.name == "l1" and problem.network.units <= UNITS_FOR_LPS:
+    if suits_lps(problem):
         found = search_by_branching(problem, witness)
     else:
         found = search_by_batches(problem, witness)
     if settled(problem, found) or found.interrupted or problem.clock.left <= 0:
         return found
     return solve_rest(problem, found)
+
+
+def suits_lps(problem: Problem) -> bool:
+    """Small networks; in L∞ each pixel costs two rows, so only small images too."""
+    few_units = problem.network.units <= UNITS_FOR_LPS
+    norm = problem.domain.norm.name
+    return few_units and (norm == "l1" or (norm == "linf" and problem.network.input_size <= PIXELS_FOR_LPS))
 
 
 def settled(problem: Problem, found: Finding) -> bool:

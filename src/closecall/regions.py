@@ -40,7 +40,7 @@ class Walk:
 
     def __init__(self, relaxation: Relaxation) -> None:
         self.relaxation = relaxation
-        self.program = WarmProgram(relaxation.program, lazy=relaxation.rise_and_fall)
+        self.program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
 
     def descend(self, picks: Picks, deadline: float) -> tuple[float, Vector | None]:
         """The lowest objective met and its image."""

@@ -4,7 +4,8 @@ Every ReLU and every pooling window is a choice y = max(entries) with a gap colu
 entry. A choice is made by fixing one gap to 0: only column bounds change from node to node, so that the dual
 simplex goes on from the last basis.
 
-The objective is the L1 distance: each pixel enters as an increase and a decrease, most of which stay at 0.
+The objective is the distance, L1 or L∞. In L1 each pixel enters as an increase and a decrease, most of which
+stay at 0 and need not be handed to HiGHS.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from closecall.bounds import Bounds
 from closecall.domain import Domain
 from closecall.milp import Milp
 from closecall.network import Network
-from closecall.norms import total
 from closecall.program import Entries, Expression, Indices, ProgramBuilder
 from closecall.query import Case
 
@@ -39,7 +39,7 @@ class Relaxation:
     entries: Entries
     node: Indices
     choices: int
-    rise_and_fall: Indices  # the columns of the pixels
+    lazy: Indices  # columns that are 0 in most solutions
 
     @cached_property
     def members(self) -> tuple[Indices, ...]:
@@ -50,11 +50,13 @@ class Relaxation:
 
 
 def relax(network: Network, domain: Domain, case: Case, bounds: Bounds) -> Relaxation:
-    """The network over a domain of norm L1, with the case to be reached."""
+    """The network over a domain of norm L1 or L∞, with the case to be reached."""
     builder = ProgramBuilder()
     movement = domain.norm.encode(builder, domain.down, domain.up)
-    rise_and_fall = np.arange(builder.width)
-    builder.add_rows(total(Expression.of_columns(rise_and_fall)), -np.inf, domain.radius)
+    if movement.distance is None:
+        raise ValueError(f"{domain.norm.name} has no linear distance")
+    lazy = np.arange(builder.width if domain.norm.name == "l1" else 0)
+    builder.add_rows(movement.distance, -np.inf, domain.radius)
     pixels = movement.shifts + Expression.constants(domain.centre)
     values, node_of = [pixels], []
     for node in network.nodes:
@@ -64,9 +66,9 @@ def relax(network: Network, domain: Domain, case: Case, bounds: Bounds) -> Relax
         node_of += [node.inputs[0]] * (len(builder.choices) - before)
     builder.add_rows(values[-1].mapped(case.matrix), case.threshold, np.inf)
     objective = np.zeros(builder.width)
-    objective[rise_and_fall] = 1.0
+    objective[movement.distance.matrix.indices] = movement.distance.matrix.data
     entries, nodes, count = joined(builder.choices, node_of)
-    return Relaxation(builder.build(objective), pixels, entries, nodes, count, rise_and_fall)
+    return Relaxation(builder.build(objective), pixels, entries, nodes, count, lazy)
 
 
 def joined(blocks: list[Entries], nodes: list[int]) -> tuple[Entries, Indices, int]:

@@ -175,7 +175,10 @@ def answer(
             query.image.astype(np.float32).reshape(classifier.network.input_shape), 0.0, predicted, ()
         )
     else:
-        finding = METHODS[how.method](problem)
+        try:
+            finding = METHODS[how.method](problem)
+        except KeyboardInterrupt:  # before there was anything to report
+            finding = Finding(None, 0.0, interrupted=True)
         with clock.stage("replay"):
             replayed = None
             if finding.witness is not None:
@@ -208,7 +211,7 @@ def decide(
     outcome: Outcome
     if replayed is not None:
         lower = min(lower, replayed.distance)
-        closed = replayed.distance - lower <= how.gap * replayed.distance + 1e-9
+        closed = replayed.distance - lower <= how.gap * replayed.distance + rounding(query, replayed)
         outcome = "nearest" if closed and costs is None else "adversarial"
         notes += replayed.notes
     elif finding.witness is not None:
@@ -254,6 +257,14 @@ def decide(
         notes=notes,
         pixel_range=query.pixel_range,
     )
+
+
+def rounding(query: Query, replayed: Replay) -> float:
+    """How far rounding the original and the witness to float32 can move their distance."""
+    if query.norm == "l0":
+        return 0.0
+    largest = np.maximum(np.abs(query.image), np.abs(replayed.image.ravel().astype(np.float64)))
+    return float(query.domain().norm.distance(largest * 2.0**-23)) + 1e-9
 
 
 def wanted_class(target: Target, label: int, classes: int) -> int | None:

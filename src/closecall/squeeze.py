@@ -32,7 +32,7 @@ class Squeezed:
 
 def squeeze(relaxation: Relaxation, bounds: Bounds, *, deadline: float) -> Squeezed:
     """One round over all open units, layer by layer; the gaps' bounds are updated as they become known."""
-    program = WarmProgram(relaxation.program, lazy=relaxation.rise_and_fall)
+    program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
     status, _, values = program.solve()
     if status != "optimal" or values is None:
         return Squeezed(bounds, empty=status == "infeasible" and program.farkas_proves_infeasible())

@@ -94,6 +94,7 @@ class WarmProgram:
 
         The basis stays primal feasible, so the next solve is by the primal simplex.
         """
+        self._bound = None
         objective = np.zeros(self.columns)
         objective[columns] = costs
         changed = np.flatnonzero(objective != self.objective)
@@ -105,6 +106,7 @@ class WarmProgram:
 
     def set_column_bounds(self, columns: Indices, lower: Vector, upper: Vector) -> None:
         """Change the bounds of some columns; the next solve is by the dual simplex."""
+        self._bound = None
         changed = (self.lower[columns] != lower) | (self.upper[columns] != upper)
         columns = columns[changed]
         self.lower[columns], self.upper[columns] = lower[changed], upper[changed]
@@ -118,12 +120,14 @@ class WarmProgram:
 
     def set_row_bounds(self, row: int, lower: float, upper: float) -> None:
         """Change the bounds of one row; the next solve is by the dual simplex."""
+        self._bound = None
         self.row_lower[row], self.row_upper[row] = lower, upper
         self._highs.changeRowBounds(row, lower, upper)
         self._strategy = _DUAL
 
     def add_row(self, columns: Indices, entries: Vector, lower: float, upper: float) -> None:
         """Require lower ≤ entries·v[columns] ≤ upper too."""
+        self._bound = None
         row = csr_array((entries, columns, np.array([0, len(columns)])), shape=(1, self.columns))
         self._matrix = csr_array(vstack([self._matrix, row], format="csr"))
         self._transposes = None
@@ -137,7 +141,6 @@ class WarmProgram:
             places[here].astype(np.int32),
             np.asarray(entries, np.float64)[here],
         )
-        self._feasible = False
 
     def get_basis(self) -> Basis:
         return Basis(self._highs.getBasis(), self.rows, len(self._listed))

@@ -55,13 +55,15 @@ def test_a_rerun_measures_only_what_is_not_there(tiny: Yardstick, tmp_path: Path
     measure_all([tiny], "full", tmp_path, None, said.append)
     assert file.read_bytes() == whole
     assert said == []
-    # As after a crash: the last line was not written to its end.
+    # As after a crash: the last line was not written to its end. Its question is asked again side by side.
     lines = whole.splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
     measure_all([tiny], "full", tmp_path, None, said.append)
-    assert len(said) == 1
-    assert file.read_bytes().splitlines(keepends=True)[:-1] == lines[:-1]
-    assert json.loads(file.read_bytes().splitlines()[-1])["image"] == json.loads(lines[-1])["image"]
+    assert len(said) == 2
+    again = file.read_bytes().splitlines(keepends=True)
+    assert again[:5] == lines[:5]
+    assert [json.loads(line)["image"] for line in again[5:]] == [json.loads(lines[-1])["image"]] * 2
+    assert len(list(Record(file))) == 6
 
 
 def test_quick_and_full_are_not_mixed(tiny: Yardstick, tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_a_solver_that_is_not_there_is_left_out_until_it_is(
     pytest.importorskip("pyscipopt")
     said: list[str] = []
     measure_all([yardstick], "quick", tmp_path, None, said.append)
-    assert len(said) == 1
+    assert len(said) == 2
     summary = json.loads((tmp_path / "performance.json").read_text())["yardsticks"][0]
     assert [s["solved"] for s in summary["overall"]["standings"]] == [1, 1]
 
@@ -171,10 +173,15 @@ def test_a_record_of_another_kind_is_refused_by_its_line(
 
 def test_ctrl_c_in_a_search_is_not_taken_for_its_answer() -> None:
     before = signal.getsignal(signal.SIGINT)
-    gone_on = False
-    with pytest.raises(KeyboardInterrupt), raising_every_interrupt():
-        with suppress(KeyboardInterrupt):  # as a search that gives its best answer so far
-            signal.raise_signal(signal.SIGINT)
-        gone_on = True
+    gone_on = []
+
+    def search() -> None:
+        with raising_every_interrupt():
+            with suppress(KeyboardInterrupt):  # as a search that gives its best answer so far
+                signal.raise_signal(signal.SIGINT)
+            gone_on.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        search()
     assert gone_on
     assert signal.getsignal(signal.SIGINT) is before

@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from closecall.bench.figures import cactus_picture, growth_picture
 from closecall.bench.measure import identify, measure
 from closecall.bench.page import kept_part, performance_page
-from closecall.bench.questions import Plan, Question, plan
+from closecall.bench.questions import Plan, plan
 from closecall.bench.record import Measurement, Record
 from closecall.bench.summary import Summary, interval, place_of, summarise
-from closecall.bench.yardsticks import YARDSTICKS, Contender, Run, Yardstick
+from closecall.bench.yardsticks import YARDSTICKS, Run, Yardstick
 from closecall.files import prepare_folder, write_whole
 from closecall.solvers import available
 
@@ -47,27 +48,28 @@ def measure_all(
 
 
 def measure_yardstick(yardstick: Yardstick, run: Run, planned: Plan, record: Record, say: Say) -> None:
-    """Put each question to all contenders in turn, beginning with another one each time."""
+    """Put each question to all contenders in turn, beginning with another one each time.
+
+    A question of which some answers are missing is put to all of them again: only times that were measured
+    side by side make a ratio.
+    """
     total = len(planned.questions)
     for number, question in enumerate(planned.questions):
-        turn = number % len(yardstick.contenders)
-        for contender in (*yardstick.contenders[turn:], *yardstick.contenders[:turn]):
-            made = measure_once(yardstick, run, question, contender, record)
-            if made is not None:
-                say(f"{number + 1}/{total} {sentence(made)}")
+        known = [identify(yardstick, run, question, contender) for contender in yardstick.contenders]
+        if all(settled(record, fields) for fields in known):
+            continue
+        pairs = list(zip(yardstick.contenders, known, strict=True))
+        turn = number % len(pairs)
+        for contender, fields in (*pairs[turn:], *pairs[:turn]):
+            made = measure(question, contender, fields)
+            record.append(made)
+            say(f"{number + 1}/{total} {sentence(made)}")
 
 
-def measure_once(
-    yardstick: Yardstick, run: Run, question: Question, contender: Contender, record: Record
-) -> Measurement | None:
-    """Measure, unless the record has it; what a missing solver left open is done once it is installed."""
-    known = identify(yardstick, run, question, contender)
+def settled(record: Record, known: dict[str, Any]) -> bool:
+    """Whether the record has it; what a missing solver left open is done once it is installed."""
     before = record.get(Measurement(**known, outcome="", seconds=0.0).key)
-    if before is not None and not (before.outcome == "missing" and contender.solver in available()):
-        return None
-    made = measure(question, contender, known)
-    record.append(made)
-    return made
+    return before is not None and (before.outcome != "missing" or before.solver not in available())
 
 
 def sentence(made: Measurement) -> str:

@@ -72,45 +72,42 @@ CNNS = ("zoo:mnist-cnn", "zoo:mnist-cnn-stable")
 GROWING = ("zoo:mnist-dnn1", "zoo:mnist-dnn3", "zoo:mnist-dnn5", "zoo:mnist-50x2", *CNNS)
 RADII = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05)
 
-# The limits of quick runs are such that all yardsticks together take under 15 minutes.
 YARDSTICKS: dict[str, Yardstick] = {
     yardstick.name: yardstick
     for yardstick in (
         Yardstick(
             "paper",
             "The networks of the paper, L1, target (d + 5) mod 10: `auto` beside the paper's model in HiGHS.",
-            (Contender("auto", "highs", 300, 60), Contender("milp-basic", "highs", 100, 15)),
+            (Contender("auto", "highs", 300, 60), Contender("milp-basic", "highs", 100, 30)),
             PAPER,
         ),
         Yardstick(
             "gurobi",
             "The same questions: `auto`, whose LPs are solved by HiGHS, beside Gurobi's own search on the "
             "model of `milp`. Questions too large for Gurobi's free licence are left out of the mean.",
-            (Contender("auto", "highs", 100, 15), Contender("milp", "gurobi", 100, 15)),
+            (Contender("auto", "highs", 100, 30), Contender("milp", "gurobi", 100, 30)),
             PAPER,
-            quick_images=1,
         ),
         Yardstick(
             "highs",
             "The same questions: `auto` beside the free solvers' own search on the model of `milp`.",
             (
-                Contender("auto", "highs", 100, 15),
-                Contender("milp", "highs", 100, 15),
-                Contender("milp", "scip", 100, 15),
+                Contender("auto", "highs", 100, 30),
+                Contender("milp", "highs", 100, 30),
+                Contender("milp", "scip", 100, 30),
             ),
             PAPER,
-            quick_images=1,
         ),
         Yardstick(
             "cnn",
             "Convolutional networks, the nearest image of any other class, one of them trained to be proven.",
-            (Contender("auto", "highs", 300, 20),),
+            (Contender("auto", "highs", 300, 60),),
             (Family(CNNS, norm="linf"), Family(CNNS, norm="l1")),
         ),
         Yardstick(
             "wide",
             "The mnistfc benchmark of VNN-COMP: three networks with 256 units a layer, two threads.",
-            (Contender("auto", "highs", 120, 15),),
+            (Contender("auto", "highs", 120, 30),),
             threads=2,
             quick_every=5,
         ),

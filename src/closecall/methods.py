@@ -122,28 +122,29 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
 def solve_automatically(problem: Problem) -> Finding:
     """Our own branch and bound: over LPs where they are small, over batched linear bounds else.
 
-    The chosen solver is left with the paper's costs, with L0, and with what rounding keeps ours from closing.
+    The chosen solver is left with the paper's costs, with L0, with L2 on small images, and with what rounding
+    keeps ours from closing.
     """
     domain = problem.domain
-    if problem.costs is not None or domain.norm.name == "l0":
+    small = problem.network.units <= UNITS_FOR_LPS
+    small_image = problem.network.input_size <= PIXELS_FOR_LPS
+    if (
+        problem.costs is not None
+        or domain.norm.name == "l0"
+        or (domain.norm.name == "l2" and small and small_image)
+    ):
         return solve_shrunk(problem)
     witness = attack(problem)
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
-    if suits_lps(problem):
+    # In L∞ each pixel costs an LP two rows.
+    if small and (domain.norm.name == "l1" or (domain.norm.name == "linf" and small_image)):
         found = search_by_branching(problem, witness)
     else:
         found = search_by_batches(problem, witness)
     if settled(problem, found) or found.interrupted or problem.clock.left <= 0:
         return found
     return solve_rest(problem, found)
-
-
-def suits_lps(problem: Problem) -> bool:
-    """Small networks; in L∞ each pixel costs two rows, so only small images too."""
-    few_units = problem.network.units <= UNITS_FOR_LPS
-    norm = problem.domain.norm.name
-    return few_units and (norm == "l1" or (norm == "linf" and problem.network.input_size <= PIXELS_FOR_LPS))
 
 
 def settled(problem: Problem, found: Finding) -> bool:

@@ -1,0 +1,94 @@
+"""Our own search against the MILP of the same question, on many small random networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import closecall
+from closecall.bounds import linear_bounds
+from closecall.models import build
+from closecall.query import Query
+from closecall.readers import Classifier, read
+from closecall.relaxation import relax
+from closecall.squeeze import squeeze
+
+DENSE = {"sizes": [8, 8], "input_shape": [1, 3, 3], "classes": 4}
+POOLED = {"blocks": ["3x2/2"], "hidden": [6], "input_shape": [1, 5, 5], "classes": 3}
+OVERLAPPING = {"blocks": ["2x2/2s1"], "hidden": [5], "input_shape": [1, 4, 4], "classes": 3}
+KINDS = {"dense": ("dnn", DENSE), "pooled": ("cnn", POOLED), "overlapping": ("cnn", OVERLAPPING)}
+
+
+def network_of(kind: str, seed: int) -> Classifier:
+    name, config = KINDS[kind]
+    return read(build(name, config, seed=seed).eval())
+
+
+def image_for(classifier: Classifier, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).random(classifier.network.input_shape)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("norm", "seeds"), [("l1", range(4)), ("linf", range(3))])
+def test_auto_and_milp_agree(kind: str, norm: str, seeds: range) -> None:
+    for seed in seeds:
+        classifier = network_of(kind, seed)
+        image = image_for(classifier, seed)
+        label = classifier.predict(image)
+        asked = {
+            "norm": norm,
+            "target": "any" if seed % 2 else (label + 1) % classifier.network.classes,
+            "cap": 0.6 if seed % 3 == 2 else None,
+            "gap": 1e-5,
+            "time_limit": 60.0,
+        }
+        ours = closecall.nearest(classifier, image, label, method="auto", **asked)
+        solvers = closecall.nearest(classifier, image, label, method="milp", **asked)
+        assert ours.outcome == solvers.outcome
+        if solvers.distance is not None:
+            assert ours.distance == pytest.approx(solvers.distance, rel=3e-5, abs=1e-6)
+            assert ours.lower_bound <= solvers.distance * (1 + 1e-6) + 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_search_that_is_cut_short_gives_an_interval_around_the_optimum(kind: str) -> None:
+    classifier = network_of(kind, 1)
+    image = image_for(classifier, 1)
+    whole = closecall.nearest(classifier, image, norm="l1", time_limit=60)
+    assert whole.distance is not None
+    for limit in (0.001, 0.02, 0.1):
+        cut = closecall.nearest(classifier, image, norm="l1", time_limit=limit)
+        assert cut.lower_bound <= whole.distance * (1 + 1e-6)
+        assert cut.distance is None or cut.distance >= whole.lower_bound * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_squeezed_bounds_keep_every_image_that_could_still_win(kind: str) -> None:
+    classifier = network_of(kind, 4)
+    network = classifier.network.simplified()
+    image = image_for(classifier, 4).ravel()
+    label = classifier.predict(image)
+    verdict = closecall.nearest(classifier, image, label, norm="l1", time_limit=60)
+    assert verdict.distance is not None
+    query = Query(image, label, network.classes, norm="l1", radius=1.5 * verdict.distance + 0.05)
+    domain = query.domain()
+    for case in query.goal().cases:
+        bounds = linear_bounds(network, domain)
+        relaxation = relax(network, domain, case, bounds)
+        squeezed = squeeze(relaxation, bounds, deadline=np.inf)
+        winners = winning_images(network, domain, case, verdict.witness)
+        assert not (squeezed.empty and len(winners))
+        for low, high, values in zip(
+            squeezed.bounds.lower, squeezed.bounds.upper, network.values(winners), strict=True
+        ):
+            assert (values >= low - 1e-7).all()
+            assert (values <= high + 1e-7).all()
+
+
+def winning_images(network, domain, case, witness) -> np.ndarray:
+    """Images of the domain that reach the case, found by sampling around a witness."""
+    generator = np.random.default_rng(0)
+    start = witness.astype(np.float64).ravel()
+    trials = domain.clip(start + generator.normal(scale=0.05, size=(4000, len(start))))
+    near = np.abs(trials - domain.centre).sum(axis=1) <= domain.radius
+    return trials[near & (case.slack(network.forward(trials)) >= 0)]

@@ -20,7 +20,7 @@ def bench(
         typer.Argument(help="Any of paper, gurobi, highs, cnn, wide and growth; all by default."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="All images and long limits, hours; or a few minutes.")
+        bool, typer.Option("--full/--quick", help="All images and long limits, for hours; or a few of each.")
     ] = False,
     mnistfc: Annotated[
         Path | None,

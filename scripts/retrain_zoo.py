@@ -21,6 +21,7 @@ from closecall.train import TrainingPlan, train_into
 
 DATASET = "mnist"
 RUNS = Path("runs/zoo")
+KEPT = ("dataset", "accuracy", "validation_accuracy", "best_epoch", "recipe", "pruning")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,16 @@ CONVOLUTIONAL = TrainingPlan(
     epochs=30, batch=256, learning_rate=8e-3, schedule="cosine", weight_decay=0.01, shift=1, threads=1
 )
 PAPER = replace(CONVOLUTIONAL, epochs=20)
+STABLE = TrainingPlan(
+    epochs=14,
+    batch=256,
+    learning_rate=4e-3,
+    schedule="cosine",
+    shift=1,
+    threads=1,
+    stable=0.2,
+    stable_radius=0.06,
+)
 CAPSULES = TrainingPlan(epochs=16, learning_rate=3e-3, schedule="cosine", shift=2, threads=1)
 
 RECIPES = {
@@ -52,6 +63,7 @@ RECIPES = {
     "mnist-cnn-paper": Recipe(
         "cnn", {"blocks": ["4x6s2/2", "4x3/2"], "hidden": [32], "convolution": "paper"}, PAPER
     ),
+    "mnist-cnn-stable": Recipe("cnn", {"blocks": ["12x7s3/0", "24x4s2/0"], "hidden": [32]}, STABLE),
     "mnist-caps": Recipe("capsnet", {"preset": "small"}, CAPSULES),
 }
 
@@ -70,9 +82,7 @@ def train_seed(name: str, recipe: Recipe, seed: int, console: Console) -> Path:
 def install(name: str, folder: Path) -> dict[str, Any]:
     """Put a trained model into the package."""
     model, described = models.load(folder), models.describe(folder)
-    metadata = {
-        key: described[key] for key in ("dataset", "accuracy", "validation_accuracy", "best_epoch", "recipe")
-    }
+    metadata = {key: described[key] for key in KEPT if key in described}
     write_atomically(WEIGHTS / f"{name}.safetensors", weights_bytes(model))
     write_atomically(WEIGHTS / f"{name}.json", description_bytes(model, metadata))
     return described

@@ -7,10 +7,14 @@ import pytest
 import torch
 
 from closecall import data
+from closecall.bounds import linear_bounds
 from closecall.data import Dataset
+from closecall.domain import Domain
 from closecall.errors import ModelError
 from closecall.models import CNN, DNN, count_parameters, count_units, describe, load, zoo_names
 from closecall.models.zoo import WEIGHTS
+from closecall.norms import NORMS
+from closecall.readers import read
 
 SIZES = {
     "mnist-dnn1": (8, 8, 8),
@@ -25,6 +29,7 @@ LEAST_ACCURACY = {
     "mnist-50x2": 0.97,
     "mnist-cnn": 0.988,
     "mnist-cnn-paper": 0.95,
+    "mnist-cnn-stable": 0.983,
     "mnist-caps": 0.993,
 }
 
@@ -68,6 +73,23 @@ def test_shapes_of_the_cnns(name: str, convolution: str) -> None:
     assert all(block.pool > 1 for block in model.blocks)
     assert count_units(model) == described["units"] <= 3000
     assert count_parameters(model) == described["parameters"]
+
+
+def test_the_stable_one_leaves_few_units_undecided(test_images: Dataset) -> None:
+    counts = {}
+    for name in ("mnist-cnn", "mnist-cnn-stable"):
+        network = read(f"zoo:{name}").network.simplified()
+        counts[name] = 0
+        for image in test_images.images[:3]:
+            pixels = image.ravel() / 255
+            ball = Domain(pixels, np.zeros_like(pixels), np.ones_like(pixels), NORMS["linf"], 0.05)
+            counts[name] += linear_bounds(network, ball).undecided(network)
+    assert counts["mnist-cnn-stable"] < 0.5 * counts["mnist-cnn"]
+    described = describe("zoo:mnist-cnn-stable")
+    assert described["recipe"]["stable"] > 0
+    weights = [p for p in load("zoo:mnist-cnn-stable").parameters() if p.ndim > 1]
+    assert sum(int((weight == 0).sum()) for weight in weights) == described["pruning"]["zeros"]
+    assert count_units(load("zoo:mnist-cnn-stable")) == described["units"]
 
 
 def test_all_weights_are_small() -> None:

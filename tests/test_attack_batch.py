@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -78,3 +81,11 @@ def test_none_within_a_tiny_radius_is_said_by_infinity(
 def test_a_single_image_without_a_batch_is_one_sentence(module: torch.nn.Module) -> None:
     with pytest.raises(QueryError, match="batch of one"):
         closecall.attack(module, np.zeros((1, 4, 4)), 3)
+
+
+def test_the_example_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "attacks.md").read_text(encoding="utf-8")
+    program = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert program is not None
+    exec(program.group(1), {})  # noqa: S102
+    assert capsys.readouterr().out.startswith("(4, 1, 8, 8)")

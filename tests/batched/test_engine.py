@@ -7,22 +7,24 @@ import pytest
 
 from closecall.batched import refute, shrink
 from closecall.domain import Domain
+from closecall.network import Network
+from closecall.query import Goal
 
-from .conftest import random_network, random_question, true_distance
+from .conftest import Vector, random_network, random_question, true_distance
 
 NORMS = ("l1", "l2", "linf")
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_refute_agrees_with_the_exact_distance(seed: int, pooled: bool, norm: str) -> None:
     network = random_network(seed, pooled=pooled)
     domain, goal = random_question(network, seed, norm, targeted=seed % 2 == 0)
     truth = true_distance(network, domain, goal)
     far = truth if np.isfinite(truth) else 10.0
-    for share in (0.3, 0.9, 0.999, 1.001, 1.2):
-        outcome = refute(network, domain.within(share * far), goal, seconds=30)
+    for share in (0.3, 0.999, 1.001):
+        outcome = refute(network, domain.within(share * far), goal, seconds=60)
         assert outcome.lower <= truth * (1 + 1e-6)
         if share * far < truth:
             assert outcome.status == "proven"
@@ -34,16 +36,16 @@ def test_refute_agrees_with_the_exact_distance(seed: int, pooled: bool, norm: st
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3, 5))
 def test_shrink_finds_the_nearest(seed: int, pooled: bool, norm: str) -> None:
     network = random_network(seed, pooled=pooled)
     domain, goal = random_question(network, seed, norm, targeted=seed % 2 == 0)
     truth = true_distance(network, domain, goal)
-    found = refute(network, domain, goal, seconds=30)
+    found = refute(network, domain, goal, seconds=60)
     assert (found.status == "witness") == np.isfinite(truth)
     if found.witness is None:
         return
-    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=30)
+    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=60)
     assert outcome.status == "proven"
     assert_witness(network, domain, goal, nearest)
     assert outcome.lower <= truth * (1 + 1e-6)
@@ -51,7 +53,50 @@ def test_shrink_finds_the_nearest(seed: int, pooled: bool, norm: str) -> None:
     assert domain.distance(nearest) == pytest.approx(truth, rel=2e-4)
 
 
-def assert_witness(network, domain: Domain, goal, witness) -> None:
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("norm", [*NORMS, "l0"])
+def test_out_of_time_leaves_a_valid_interval(norm: str, seconds: float) -> None:
+    network = random_network(3, pooled=True)
+    domain, goal = random_question(network, 3, norm, targeted=False)
+    truth = true_distance(network, domain, goal)
+    outcome = refute(network, domain, goal, seconds=60 if norm != "l0" else 5)
+    assert outcome.witness is not None
+    nearest, outcome = shrink(network, domain, goal, outcome.witness, gap=1e-4, seconds=seconds)
+    assert outcome.status in ("limit", "proven")
+    assert_witness(network, domain, goal, nearest)
+    assert 0.0 <= outcome.lower <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_ctrl_c_leaves_a_valid_interval(calls: int) -> None:
+    network = random_network(3, pooled=True)
+    domain, goal = random_question(network, 3, "linf", targeted=False)
+    truth = true_distance(network, domain, goal)
+    found = refute(network, domain, goal, seconds=60)
+    assert found.witness is not None
+    seen: list[float] = []
+
+    def stop(lower: float, upper: float, nodes: int, seconds: float) -> None:
+        assert lower <= truth * (1 + 1e-6)
+        assert upper >= truth * (1 - 1e-6)
+        seen.append(lower)
+        if len(seen) == calls:
+            raise KeyboardInterrupt
+
+    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=60, on_progress=stop)
+    assert outcome.status == ("interrupted" if len(seen) == calls else "proven")
+    assert_witness(network, domain, goal, nearest)
+    assert 0.0 <= outcome.lower <= truth * (1 + 1e-6)
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    network = random_network(1, pooled=True)
+    domain, goal = random_question(network, 1, "linf", targeted=False)
+    first, second = (refute(network, domain.within(0.4), goal, seconds=60) for _ in range(2))
+    assert (first.status, first.lower, first.nodes) == (second.status, second.lower, second.nodes)
+
+
+def assert_witness(network: Network, domain: Domain, goal: Goal, witness: Vector | None) -> None:
     assert witness is not None
     assert goal.slack(network.forward(witness[None]))[0] >= 0
     assert (witness >= domain.lower).all()

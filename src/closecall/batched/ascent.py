@@ -18,14 +18,19 @@ from closecall.batched.relaxation import Planes, Substituted, relaxed_values, su
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """What is bounded: λ·(M·v − d) for the pre-activations v of a layer; the weights λ ≥ 0 add up to one."""
+    """What is bounded: λ·(M·v − d) + extra·a, with v the pre-activations of a layer and a of all before it.
+
+    The weights λ ≥ 0 add up to one, unless there is an extra: then λ·(M·v − d) ≥ 0 is what is known about the
+    images that matter, and any λ ≥ 0 will do.
+    """
 
     layer: int
     matrix: Tensor  # (batch, rows, n)
     threshold: Tensor  # (batch, rows)
+    extra: Tensor | None = None  # (batch, units)
 
     def rows(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        if self.matrix.shape[1] == 1:
+        if self.matrix.shape[1] == 1 and self.extra is None:
             return self.matrix[:, 0].clone(), -self.threshold[:, 0]
         return torch.einsum("br,brn->bn", weights, self.matrix), -(weights * self.threshold).sum(1)
 
@@ -33,15 +38,25 @@ class Aim:
         return torch.einsum("bn,brn->br", values, self.matrix) - self.threshold
 
     def allowed(self, weights: Tensor) -> Tensor:
-        """The nearest weights that may be used, roughly."""
+        """The weights, made such that they may be used."""
+        if self.extra is not None:
+            return weights.clamp(min=0)
         positive = weights.clamp(min=1e-6)
         return positive / positive.sum(1, keepdim=True)
 
     def taken(self, rows: Tensor) -> Aim:
-        return Aim(self.layer, self.matrix[rows], self.threshold[rows])
+        extra = None if self.extra is None else self.extra[rows]
+        return Aim(self.layer, self.matrix[rows], self.threshold[rows], extra)
 
     def to(self, dtype: torch.dtype) -> Aim:
-        return Aim(self.layer, self.matrix.to(dtype), self.threshold.to(dtype))
+        extra = None if self.extra is None else self.extra.to(dtype)
+        return Aim(self.layer, self.matrix.to(dtype), self.threshold.to(dtype), extra)
+
+    def added(self, signed: Tensor | None) -> Tensor | None:
+        """All coefficients on pre-activations: those of the splits and the extra."""
+        if signed is None or self.extra is None:
+            return self.extra if signed is None else signed
+        return signed + self.extra
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +119,7 @@ class Pace:
 
 def evaluate(blocks: Blocks, planes: Planes, ball: Ball, aim: Aim, splits: Splits, duals: Duals) -> Point:
     rows, constant = aim.rows(duals.weights)
-    signed = splits.scattered(duals.multipliers, blocks.units)
+    signed = aim.added(splits.scattered(duals.multipliers, blocks.units))
     result = substitute(blocks, planes, (aim.layer, rows), duals.slopes, signed)
     image = ball.centre + ball.furthest(result.rows)
     value = constant + result.constant + (result.rows * image).sum(1)
@@ -198,7 +213,7 @@ class Climb:
             uphill = padded.gather(1, self.splits.units) * self.splits.signs
             multipliers = multipliers - self.movers[1].step(uphill, pace.multiplier_step * length)
             multipliers.clamp_(min=0)
-        if weights.shape[1] > 1:
+        if weights.shape[1] > 1 or self.aim.extra is not None:
             uphill = self.aim.gradient(scores)
             weights = self.aim.allowed(weights - self.movers[2].step(uphill, 0.1 * length))
         self.now = Duals(slopes, multipliers, weights)

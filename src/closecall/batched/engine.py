@@ -30,7 +30,7 @@ from closecall.batched.witnesses import Hunt
 from closecall.domain import Domain
 from closecall.milp import OnProgress
 from closecall.network import Network
-from closecall.query import Goal
+from closecall.query import Case, Goal
 
 Vector = NDArray[np.float64]
 Status = Literal["proven", "witness", "limit", "interrupted"]
@@ -40,8 +40,11 @@ CASE_PACE = Pace(50, slope_step=0.2, decay=0.97)
 PART_PACE = Pace(16, slope_step=0.1, decay=0.93)
 PARTS_AT_ONCE = 64
 CANDIDATES = 8
+MISSES_ALLOWED = 3
+TOLERANCE = 1e-6  # scores that a solver's image may miss the goal by
 CLIMBED, CLIMB_STEPS = 8, 10  # climbs from the relaxed solutions of a batch, and their steps
 WORTH_A_SWEEP = 0.93  # sweeps go on while they leave less than this share of the cases' values
+WORTH_A_TRY = 0.98  # the same for the first, cheap try to tighten for one case
 SHARE_FOR_SWEEPS = 0.5  # of the time that is left
 FIRST_RADIUS, STEP_OF_RADIUS, LEAST_STEP = 0.3, 0.35, 0.07  # shares of the way to the nearest witness
 
@@ -161,8 +164,9 @@ class Search:
         """Prove larger and larger radii, up to the nearest witness."""
         self.hunt.accept(witness)
         self.keep_below_witness()
-        while self.in_time() and self.hunt.everywhere(self.ball):
-            self.keep_below_witness()
+        misses = 0
+        while misses < MISSES_ALLOWED and self.in_time():
+            misses = 0 if self.hunt.everywhere(self.hunting_ground) else misses + 1
         while self.floor < self.needed:
             step = max(STEP_OF_RADIUS * (self.needed - self.floor), LEAST_STEP * self.needed)
             radius = self.floor + step if self.floor else FIRST_RADIUS * self.needed
@@ -174,6 +178,11 @@ class Search:
     def needed(self) -> float:
         """The radius whose proof would end the search."""
         return min(self.domain.radius, self.hunt.distance * (1.0 - (self.gap or 0.0)))
+
+    @property
+    def hunting_ground(self) -> Ball:
+        """Where a witness would be of use, however small the radius of the proof at hand."""
+        return self.ball.within(self.needed)
 
     def keep_below_witness(self) -> None:
         if self.gap is not None and self.needed < self.radius:
@@ -240,6 +249,26 @@ class Search:
             before = left
             self.bounds = tightening.sweep(self.ball, self.bounds, until)
             self.bound_cases()
+        for part in sorted(self.open, key=lambda part: part.value):
+            if not self.tighten_case(part, until):
+                break
+
+    def tighten_case(self, part: Part, until: float) -> bool:
+        """Tighten the bounds of units for the images of one case; False if a first try was in vain."""
+        matrix, threshold = self.hunt.matrix[part.case], self.hunt.threshold[part.case]
+        tightening = Tightening((self.wide, self.narrow), (matrix, threshold))
+        branch = False
+        while time.perf_counter() < until:
+            bounds = tightening.sweep(self.ball, part.bounds, until, branch=branch)
+            left = self.prover().bounded([replace(part, bounds=bounds)], CASE_PACE)
+            self.open = [other for other in self.open if other.case != part.case] + left
+            self.nodes += 1
+            if not left:
+                return True
+            if left[0].value > (WORTH_A_SWEEP if branch else WORTH_A_TRY) * part.value:
+                return branch
+            part, branch = left[0], True
+        return True
 
     def step(self) -> None:
         """Split some open parts, bound their children, and hunt where the bounds are attained."""
@@ -247,7 +276,7 @@ class Search:
         batch, rest = self.open[:PARTS_AT_ONCE], self.open[PARTS_AT_ONCE:]
         choice = self.prover().chosen(batch, CANDIDATES)
         cases = torch.tensor([part.case for part in batch])
-        self.hunt.climb(self.ball, choice.images[-CLIMBED:], cases[-CLIMBED:], CLIMB_STEPS)
+        self.hunt.climb(self.hunting_ground, choice.images[-CLIMBED:], cases[-CLIMBED:], CLIMB_STEPS)
         self.keep_below_witness()
         decided = list(zip(batch, choice.units.tolist(), strict=True))
         children = [child_of(part, unit, sign) for part, unit in decided if unit >= 0 for sign in (1.0, -1.0)]
@@ -259,15 +288,18 @@ class Search:
 
     def close_leaf(self, part: Part) -> bool:
         """All signs are known: ask an LP for the nearest image of the part."""
-        active = self.bounds.lower >= 0
+        active = part.bounds.lower >= 0
         active[part.units] = part.signs > 0
-        kept = torch.zeros_like(active)
-        kept[part.units] = True
+        kept = self.bounds.open  # by splits, or by bounds that hold for images of the case only
         case, domain = self.goal.cases[part.case], self.domain.within(self.radius)
         left = self.until - time.perf_counter()
         lower, image = nearest_in_region(self.wide, domain, case, (active, kept), left)
-        if image is not None and self.hunt.accept(image):
-            self.keep_below_witness()
+        if image is not None and not self.hunt.accept_beyond(image):
+            firmer = Case(case.matrix, case.threshold + TOLERANCE)
+            _, image = nearest_in_region(self.wide, domain, firmer, (active, kept), left)
+            if image is not None:
+                self.hunt.accept_beyond(image)
+        self.keep_below_witness()
         return lower >= self.radius
 
 

@@ -40,7 +40,7 @@ class Prover:
 
         exact = duals.to(torch.float64)
         rows, constant = aim.rows(exact.weights)
-        signed = splits.scattered(exact.multipliers, self.wide.units)
+        signed = aim.added(splits.scattered(exact.multipliers, self.wide.units))
         slopes = exact.slopes.clamp(planes.least, planes.most)
         magnitudes = torch.stack([part.bounds.magnitudes for part in parts])
         value, result = confirmed(self.wide, planes, magnitudes, self.ball, (aim.layer, rows), slopes, signed)

@@ -1,7 +1,8 @@
 """Tighter bounds on units by branching: each side of each open unit is a small search of its own.
 
 The bound of a unit's side is the largest bound over the parts that its search has split the domain into.
-Early layers come first, and what they gain makes the later ones easier.
+Early layers come first, and what they gain makes the later ones easier. With a case, only its images count:
+those with C·y − d ≥ 0, which enters every bound with multipliers of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ PARTS_AT_ONCE = 128
 WORK = 3e10  # multiplications for each layer and sweep
 PASSES = 40  # over the network for each part that is split
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 24
+FIRST_WEIGHT = 0.01  # of each row of the case, before the ascent
 STALE = 0.95  # searches begin anew when the units before them have lost this share of their width
 
 Sides = dict[
@@ -36,52 +38,55 @@ Sides = dict[
 class Tightening:
     """The searches of all sides of all open units, which go on from sweep to sweep."""
 
-    def __init__(self, both: tuple[Blocks, Blocks]) -> None:
+    def __init__(self, both: tuple[Blocks, Blocks], case: tuple[Tensor, Tensor] | None = None) -> None:
         self.wide, self.narrow = both
+        self.case = case  # its rows (rows, classes) and thresholds (rows,)
         self.sides: dict[int, Sides] = {}
         self.widths: dict[int, float] = {}
 
-    def sweep(self, ball: Ball, bounds: UnitBounds, until: float) -> UnitBounds:
+    def sweep(self, ball: Ball, bounds: UnitBounds, until: float, *, branch: bool = True) -> UnitBounds:
         """Branch a little further on the units before each open unit, layer by layer."""
         lower, upper = bounds.lower.clone(), bounds.upper.clone()
-        cost = 0
-        for layer in range(1, self.wide.depth + 1):
-            cost += sum(weight.numel() for _, weight in self.wide.hidden[layer].weights)
+        for layer in range(2 if self.case is None else 1, self.wide.depth + 1):
             known = UnitBounds(lower.clone(), upper.clone())
-            if layer == 1 or not bool(known.open[self.wide.spans[layer]].any()):
+            if not bool(known.open[self.wide.spans[layer]].any()):
                 continue
             if time.perf_counter() > until:
                 break
-            self.search(ball, known, layer, (cost, until))
+            prover = self.prover(ball, layer)
+            sides = self.prepared(prover, known, layer)
+            for _ in range(rounds_for(prover, sides) if branch else 0):
+                if time.perf_counter() > until or not split_worst(prover, sides):
+                    break
             self.read(layer, lower, upper)
         return UnitBounds(lower, upper)
 
-    def search(self, ball: Ball, known: UnitBounds, layer: int, effort: tuple[int, float]) -> None:
-        cost, until = effort
-        prover = self.prover(ball, layer)
-        sides = self.prepared(prover, known, layer)
-        rounds = int(WORK / (max(1, len(sides)) * cost * PASSES))
-        for _ in range(min(max(rounds, FEWEST_ROUNDS), MOST_ROUNDS)):
-            if time.perf_counter() > until or not split_worst(prover, sides):
-                break
-
     def prover(self, ball: Ball, layer: int) -> Prover:
         size = self.wide.hidden[layer].size
-        rows = torch.cat([torch.eye(size), -torch.eye(size)]).double()[:, None]
-        aims = Aim(layer, rows, torch.zeros(2 * size, 1, dtype=torch.float64))
-        return Prover(self.wide.before(layer), self.narrow.before(layer), ball, aims)
+        rows = torch.cat([torch.eye(size), -torch.eye(size)]).double()
+        if self.case is None:
+            aims = Aim(layer, rows[:, None], torch.zeros(2 * size, 1, dtype=torch.float64))
+            return Prover(self.wide.before(layer), self.narrow.before(layer), ball, aims)
+        extra = torch.zeros(2 * size, self.wide.units, dtype=torch.float64)
+        extra[:, self.wide.spans[layer]] = rows
+        matrix, threshold = (part.expand(2 * size, *part.shape) for part in self.case)
+        aims = Aim(self.wide.depth + 1, matrix, threshold, extra)
+        return Prover(self.wide, self.narrow, ball, aims)
 
     def prepared(self, prover: Prover, known: UnitBounds, layer: int) -> Sides:
         """The sides of units that are still open, begun (again) if need be, with the bounds known now."""
         span, size = self.wide.spans[layer], self.wide.hidden[layer].size
         units = torch.nonzero(known.open[span])[:, 0].tolist()
         most = torch.cat([known.upper[span], -known.lower[span]])
-        known = UnitBounds(known.lower[: span.start], known.upper[: span.start])
+        units_read = prover.wide.units
+        known = UnitBounds(known.lower[:units_read], known.upper[:units_read])
         width = float((known.upper - known.lower)[known.open].sum())
         if width < STALE * self.widths.get(layer, math.inf):
             self.widths[layer] = width
             slopes = torch.where(known.upper > -known.lower, known.planes.most, known.planes.least)
-            start = Duals(slopes.float(), torch.zeros(0), torch.ones(1))
+            rows = prover.aims.threshold.shape[1]
+            weights = torch.ones(1) if self.case is None else torch.full((rows,), FIRST_WEIGHT)
+            start = Duals(slopes.float(), torch.zeros(0), weights)
             empty = torch.zeros(0, dtype=torch.int64)
             roots = [
                 Part(side, empty, torch.zeros(0), start, float(most[side]), 0.0, known)
@@ -110,6 +115,14 @@ class Tightening:
                 upper[start + side] = min(float(upper[start + side]), most)
             else:
                 lower[start + side - size] = max(float(lower[start + side - size]), -most)
+
+
+def rounds_for(prover: Prover, sides: Sides) -> int:
+    """How often to split, for about the same work in every layer."""
+    blocks = [prover.wide.block(layer) for layer in range(1, prover.wide.depth + 2)]
+    cost = sum(weight.numel() for block in blocks for _, weight in block.weights)
+    rounds = int(WORK / (max(1, len(sides)) * cost * PASSES))
+    return min(max(rounds, FEWEST_ROUNDS), MOST_ROUNDS)
 
 
 def split_worst(prover: Prover, sides: Sides) -> bool:

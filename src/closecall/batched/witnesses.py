@@ -69,13 +69,13 @@ class Hunt:
         domain = self.domain.within(self.distance)
         left = self.until - time.perf_counter()
         _, nearest = nearest_in_region(self.blocks, domain, case, (active[0], kept), left)
-        if nearest is None:
-            return False
-        # The solver's tolerance may leave the image just short of the goal: go a little beyond it.
-        for share in BEYOND:
-            if self.accept(domain.centre + share * (nearest - domain.centre)):
-                return self.distance < WORTH_A_STEP * before
-        return False
+        accepted = nearest is not None and self.accept_beyond(nearest)
+        return accepted and self.distance < WORTH_A_STEP * before
+
+    def accept_beyond(self, image: Vector) -> bool:
+        """Accept a solver's image, which its tolerance may have left just short of the goal."""
+        centre = self.domain.centre
+        return any(self.accept(centre + share * (image - centre)) for share in BEYOND)
 
     def everywhere(self, ball: Ball) -> bool:
         """Climb towards every case from the centre and from random places."""

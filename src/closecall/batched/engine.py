@@ -39,6 +39,7 @@ UNIT_PACE = Pace(20, slope_step=0.3, decay=0.95)
 CASE_PACE = Pace(50, slope_step=0.2, decay=0.97)
 PART_PACE = Pace(16, slope_step=0.1, decay=0.93)
 PARTS_AT_ONCE = 64
+QUICK_NODES = 500  # that are tried before units are tightened by branching
 CANDIDATES = 8
 MISSES_ALLOWED = 3
 TOLERANCE = 1e-6  # scores that a solver's image may miss the goal by
@@ -196,16 +197,28 @@ class Search:
         self.open = self.roots()
         self.bound_units()
         self.bound_cases()
-        self.tighten()
-        while self.open and self.in_time() and (self.gap is not None or self.hunt.witness is None):
-            self.step()
-            if self.on_progress is not None:
-                seconds = time.perf_counter() - self.began
-                self.on_progress(self.lower, self.hunt.distance, self.nodes, seconds)
+        self.branch(self.nodes + QUICK_NODES)
+        if self.open and not self.over():
+            self.stuck = []
+            self.open = self.roots()
+            self.bound_cases()
+            self.tighten()
+            self.branch(math.inf)
         if self.open or self.stuck:
             return False
         self.floor = max(self.floor, self.radius)
         return True
+
+    def over(self) -> bool:
+        """Whether time is over, or a witness answers the question."""
+        return not self.in_time() or (self.gap is None and self.hunt.witness is not None)
+
+    def branch(self, nodes: float) -> None:
+        while self.open and self.nodes < nodes and not self.over():
+            self.step()
+            if self.on_progress is not None:
+                seconds = time.perf_counter() - self.began
+                self.on_progress(self.lower, self.hunt.distance, self.nodes, seconds)
 
     def roots(self) -> list[Part]:
         """One part for each case, about which nothing is known yet."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,9 +14,11 @@ from closecall.domain import Domain
 from closecall.layers import Affine, Maximum, Relu
 from closecall.layers.layer import OUTWARD
 from closecall.network import Network
+from closecall.query import Case, Goal
 
 Vector = NDArray[np.float64]
 ROWS_AT_ONCE = 512
+BISECTIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,3 +108,29 @@ def maximise(network: Network, domain: Domain, known: Bounds, node_id: int, rows
     if 0 in pending:
         constant = constant + domain.maximum(pending[0])
     return np.asarray(constant + OUTWARD * magnitude)
+
+
+def excluded(network: Network, domain: Domain, case: Case, known: Bounds) -> bool:
+    """Whether some row of the case is out of reach everywhere in the domain."""
+    most = maximise(network, domain, known, len(network.nodes), case.matrix)
+    return bool((most < case.threshold).any())
+
+
+def certified_radius(network: Network, domain: Domain, goal: Goal, until: float) -> float:
+    """A radius, found by bisection below the domain's, at which linear bounds alone exclude every case.
+
+    Zero if the domain has no finite radius; `until` is a perf_counter time.
+    """
+    proven, beyond = 0.0, domain.radius
+    if math.isinf(beyond):
+        return 0.0
+    for _ in range(BISECTIONS):
+        if time.perf_counter() > until:
+            break
+        smaller = domain.within((proven + beyond) / 2)
+        bounds = linear_bounds(network, smaller)
+        if all(excluded(network, smaller, case, bounds) for case in goal.cases):
+            proven = smaller.radius
+        else:
+            beyond = smaller.radius
+    return proven

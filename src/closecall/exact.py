@@ -17,7 +17,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.bounds import Bounds, linear_bounds, maximise
+from closecall.bounds import Bounds, certified_radius, excluded, linear_bounds
 from closecall.branch import Tally, Tree
 from closecall.domain import Domain
 from closecall.problem import Finding, Problem
@@ -35,7 +35,6 @@ ROUNDS = 2  # of squeezing
 WORTH_ANOTHER_ROUND = 0.93  # when the widths of open units shrink to less than this share
 START_ANEW = 0.95  # when the incumbent falls below this share of the radius that the bounds were made for
 SECONDS_BETWEEN_REPORTS = 0.2
-BISECTIONS = 6
 REACHED = 1e-7  # how far a score may miss the goal by the rounding of an LP
 
 
@@ -89,7 +88,9 @@ def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
             hunt.offer(witness, case)
     cases = nearest_first(hunt, problem.goal)
     with clock.stage("bounds"):
-        hunt.floor = certified_radius(hunt, problem.goal)
+        hunt.floor = certified_radius(
+            hunt.network, hunt.domain.within(hunt.wanted), problem.goal, clock.deadline
+        )
     proven = dict.fromkeys(range(len(cases)), hunt.floor)
     unsettled = list(proven)
     try:
@@ -112,22 +113,6 @@ def settle_each(hunt: Hunt, cases: list[Case], unsettled: list[int], proven: dic
     return still_open
 
 
-def certified_radius(hunt: Hunt, goal: Goal) -> float:
-    """The largest radius found, by bisection, at which linear bounds alone exclude every case."""
-    proven, beyond = 0.0, min(hunt.wanted, hunt.domain.radius)
-    if math.isinf(beyond):
-        return 0.0
-    for _ in range(BISECTIONS):
-        middle = (proven + beyond) / 2
-        domain = hunt.domain.within(middle)
-        bounds = linear_bounds(hunt.network, domain)
-        if all(excluded(hunt, domain, case, bounds) for case in goal.cases):
-            proven = middle
-        else:
-            beyond = middle
-    return proven
-
-
 def nearest_first(hunt: Hunt, goal: Goal) -> list[Case]:
     """The cases in the order of their slack at the incumbent (or the original): the likely ones first."""
     at = hunt.domain.centre if hunt.best is None else hunt.best
@@ -143,7 +128,7 @@ def settle(hunt: Hunt, case: Case, deadline: float) -> float:
         domain = hunt.domain.within(made_for)
         with hunt.problem.clock.stage("bounds"):
             bounds = linear_bounds(hunt.network, domain)
-        if excluded(hunt, domain, case, bounds):
+        if excluded(hunt.network, domain, case, bounds):
             return proven_all(hunt)
         relaxation = relax(hunt.network, domain, case, bounds)
         with hunt.problem.clock.stage("walk"):
@@ -163,12 +148,6 @@ def settle(hunt: Hunt, case: Case, deadline: float) -> float:
 def proven_all(hunt: Hunt) -> float:
     """Nothing nearer than wanted reaches the case; without an incumbent nothing in the domain does."""
     return math.inf if math.isinf(hunt.distance) else hunt.wanted
-
-
-def excluded(hunt: Hunt, domain: Domain, case: Case, bounds: Bounds) -> bool:
-    """Whether some row of the case is out of reach by linear bounds alone."""
-    most = maximise(hunt.network, domain, bounds, len(hunt.network.nodes), case.matrix)
-    return bool((most < case.threshold).any())
 
 
 def walk(hunt: Hunt, case: Case, relaxation: Relaxation, deadline: float) -> None:

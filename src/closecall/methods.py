@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.attacks import find_witness
-from closecall.bounds import Bounds, interval_bounds, linear_bounds
+from closecall.bounds import Bounds, certified_radius, interval_bounds, linear_bounds
 from closecall.domain import Domain
 from closecall.encode import Encoding, encode
 from closecall.exact import search_by_branching
@@ -25,6 +25,7 @@ from closecall.solvers import solve
 FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth a replay
 
 ATTACK_SHARE = 0.3  # of the time limit
+FLOOR_SHARE = 0.4  # of the time limit, when the first lower bound must be there
 UNITS_FOR_LPS = 250  # networks with more units are searched by batched linear bounds
 PIXELS_FOR_LPS = 100
 
@@ -89,8 +90,8 @@ def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bo
 def distance_progress(encoding: Encoding, domain: Domain, problem: Problem) -> OnProgress | None:
     """Turn a solver's objective into a distance, and its time into the time of the whole search."""
     report = problem.on_progress
-    if report is None or problem.costs is not None:
-        return report
+    if report is None or problem.costs is not None:  # the costs' objective is no distance
+        return None
 
     elapsed = problem.clock.seconds
 
@@ -159,14 +160,19 @@ def search_by_batches(problem: Problem, witness: Vector | None) -> Finding:
     """Refute the domain if there is no witness yet; from a witness, shrink to the nearest."""
     from closecall.batched import refute, shrink  # waits for torch
 
-    nodes = 0
-    with problem.clock.stage("search"):
+    nodes, clock = 0, problem.clock
+    with clock.stage("bounds"):
+        ball = problem.domain if witness is None else problem.domain.within(problem.domain.distance(witness))
+        floor = certified_radius(
+            problem.network.simplified(), ball, problem.goal, clock.began + FLOOR_SHARE * clock.limit
+        )
+    with clock.stage("search"):
         if witness is None:
             outcome = refute(
                 problem.network,
                 problem.domain,
                 problem.goal,
-                seconds=problem.clock.left,
+                seconds=clock.left,
                 threads=problem.threads,
                 on_progress=problem.on_progress,
             )
@@ -174,18 +180,18 @@ def search_by_batches(problem: Problem, witness: Vector | None) -> Finding:
             if outcome.status == "proven":
                 return Finding(None, np.inf, nodes)
             if witness is None or not problem.nearest:
-                return Finding(witness, outcome.lower, nodes, outcome.status == "interrupted")
+                return Finding(witness, max(floor, outcome.lower), nodes, outcome.status == "interrupted")
         best, outcome = shrink(
             problem.network,
             problem.domain,
             problem.goal,
             witness,
             gap=problem.gap,
-            seconds=problem.clock.left,
+            seconds=clock.left,
             threads=problem.threads,
             on_progress=problem.on_progress,
         )
-    return Finding(best, outcome.lower, nodes + outcome.nodes, outcome.status == "interrupted")
+    return Finding(best, max(floor, outcome.lower), nodes + outcome.nodes, outcome.status == "interrupted")
 
 
 def attack(problem: Problem) -> Vector | None:

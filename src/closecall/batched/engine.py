@@ -39,7 +39,7 @@ UNIT_PACE = Pace(20, slope_step=0.3, decay=0.95)
 CASE_PACE = Pace(50, slope_step=0.2, decay=0.97)
 PART_PACE = Pace(16, slope_step=0.1, decay=0.93)
 PARTS_AT_ONCE = 64
-QUICK_NODES = 500  # that are tried before units are tightened by branching
+QUICK_NODES = 2000  # that are tried before units are tightened by branching
 CANDIDATES = 8
 MISSES_ALLOWED = 3
 TOLERANCE = 1e-6  # scores that a solver's image may miss the goal by

@@ -21,6 +21,7 @@ from closecall.train.progress import showing_progress
 from closecall.train.record import TrainingRun
 
 CHECKPOINT = "checkpoint.safetensors"
+STABILITY = ("stable", "stable_radius", "l1")
 WRITTEN = (CHECKPOINT, "model.safetensors", "model.json", "model.onnx", "curves.csv", "curves.png")
 
 
@@ -81,12 +82,15 @@ def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
 
 def _description(dataset: str, plan: TrainingPlan, run: TrainingRun, accuracy: float) -> dict[str, Any]:
+    recipe = {**asdict(plan), "threads": run.threads}
+    if plan.stable is None:
+        recipe = {name: value for name, value in recipe.items() if name not in STABILITY}
     described: dict[str, Any] = {
         "dataset": dataset,
         "accuracy": accuracy,
         "validation_accuracy": run.validation_accuracy,
         "best_epoch": run.best_epoch,
-        "recipe": {**asdict(plan), "threads": run.threads},
+        "recipe": recipe,
         "seconds": round(run.seconds, 2),
     }
     return described if run.pruning is None else {**described, "pruning": asdict(run.pruning)}

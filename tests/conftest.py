@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis draws the same examples every time, so that a failure is never a coin toss."""
+"""What all tests share: hypothesis draws the same examples every time, so that no failure is a coin toss."""
 
 from __future__ import annotations
 

@@ -25,8 +25,7 @@ Vector = NDArray[np.float64]
 Picks = NDArray[np.int32]  # for each choice the entry picked, −1 while it is open
 
 TRIALS = 8  # candidates tried out at a node
-RELIABLE = 3  # trials after which a pseudo-cost is believed
-PATIENCE = 3  # candidates in a row that are no better than the best so far
+RELIABLE = 8  # trials after which a pseudo-cost is believed
 TRIAL_STEPS = 50  # dual simplex steps of a trial
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
 LEAST_GAIN = 1e-6
@@ -179,7 +178,7 @@ class Tree:
         candidates = np.flatnonzero(openness > OPEN_GAP)
         order = candidates[np.argsort(-scores[candidates])][:TRIALS]
         basis: Basis | None = None
-        best, most, since = int(order[0]), -1.0, 0
+        best, most = int(order[0]), -1.0
         for choice in order:
             members = self.relaxation.members[choice]
             score = float(scores[choice])
@@ -195,9 +194,7 @@ class Tree:
                     return (int(choice), int(alive[0])) if alive else (-1, -1)
                 score = self.gains.score_of_last_trials(members)
             if score > most:
-                best, most, since = int(choice), score, 0
-            elif (since := since + 1) >= PATIENCE:
-                break
+                best, most = int(choice), score
         if basis is not None:
             self.program.set_basis(basis)
         return best, -1

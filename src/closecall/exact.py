@@ -31,8 +31,8 @@ Vector = NDArray[np.float64]
 # An LP point at a leaf lies on the margin, and rounding may put it below: the replay decides, not this.
 FEASIBLE = 1e-7
 SMALL_TREE = 100  # nodes before squeezing is worth its time
-ROUNDS = 2  # of squeezing
-WORTH_ANOTHER_ROUND = 0.93  # when the widths of open units shrink to less than this share
+ROUNDS = 4  # of squeezing
+WORTH_ANOTHER_ROUND = 0.97  # when the widths of open units shrink to less than this share
 START_ANEW = 0.95  # when the incumbent falls below this share of the radius that the bounds were made for
 SECONDS_BETWEEN_REPORTS = 0.2
 REACHED = 1e-7  # how far a score may miss the goal by the rounding of an LP

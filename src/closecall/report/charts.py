@@ -2,71 +2,147 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 340, 190
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 30
-TICKS = 4
+from closecall.report.axes import Axis, plain_axis, shares_axis
+
+WIDTH, HEIGHT = 340, 200
+LEFT, RIGHT, TOP, BOTTOM = 46, 14, 14, 40
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart; `tone` is one of the page's series colours, 1 or 2."""
+    """One line of a chart by epoch; `tone` is one of the page's series colours."""
 
     name: str
     values: Sequence[float]
     tone: int = 1
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A line through points, with a shaded band around it where `band` gives (lower, upper) values.
+
+    `tone` is one of the page's series colours, 1 to 6. With `marks` every point is a dot that says its value.
+    """
+
+    name: str
+    across: Sequence[float]
+    up: Sequence[float]
+    tone: int = 1
+    dashed: bool = False
+    marks: bool = False
+    band: tuple[Sequence[float], Sequence[float]] | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over two axes; `spoken` is read aloud in place of the picture."""
+
+    title: str
+    across: Axis
+    up: Axis
+    curves: Sequence[Curve]
+    spoken: str
+
+
 def line_chart(title: str, lines: Sequence[Line], *, percent: bool = False) -> str:
     """Values by epoch, as an SVG with a title that is read aloud."""
-    low, high = extent([value for line in lines for value in line.values], percent)
+    values = [value for line in lines for value in line.values]
+    up = shares_axis(values) if percent else plain_axis(values)
     count = max(len(line.values) for line in lines)
-
-    def x(index: int) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * (index / max(1, count - 1))
-
-    def y(value: float) -> float:
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / (high - low))
-
+    across = Axis(1, max(2, count), sorted({1, count}), "epoch")
     said = "; ".join(f"{line.name} ends at {label(line.values[-1], percent)}" for line in lines)
+    curves = [Curve(line.name, range(1, len(line.values) + 1), line.values, line.tone) for line in lines]
+    return chart(Chart(title, across, up, curves, f"{title} by epoch: {said}"))
+
+
+def chart(shown: Chart, *, keys: bool = True) -> str:
+    """A chart under its title; without `keys` the colours are explained elsewhere, by `legend`."""
+    svg = "".join(
+        [
+            f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+            f'aria-label="{escape(shown.spoken, quote=True)}">',
+            *grid(shown),
+            *(part for curve in shown.curves for part in band(shown, curve)),
+            *(part for curve in shown.curves for part in stroke(shown, curve)),
+            "</svg>",
+        ]
+    )
+    explained = "".join(map(key, shown.curves)) if keys else ""
+    return f"<figure><figcaption><b>{escape(shown.title)}</b> {explained}</figcaption>{svg}</figure>"
+
+
+def legend(curves: Sequence[Curve]) -> str:
+    """What the colours of several charts mean, said once."""
+    return f'<p class="legend">{"".join(map(key, curves))}</p>'
+
+
+def key(curve: Curve) -> str:
+    kind = " dashed" if curve.dashed else ""
+    return f'<span class="key tone{curve.tone}{kind}">{escape(curve.name)}</span>'
+
+
+def point(shown: Chart, across: float, up: float) -> tuple[float, float]:
+    x = LEFT + (WIDTH - LEFT - RIGHT) * shown.across.place(across)
+    y = TOP + (HEIGHT - TOP - BOTTOM) * (1 - shown.up.place(up))
+    return x, y
+
+
+def points(shown: Chart, across: Sequence[float], up: Sequence[float]) -> str:
+    drawn = (point(shown, x, y) for x, y in zip(across, up, strict=True))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in drawn)
+
+
+def band(shown: Chart, curve: Curve) -> list[str]:
+    if curve.band is None:
+        return []
+    lower, upper = curve.band
+    around = [*curve.across, *reversed(curve.across)]
+    outline = points(shown, around, [*upper, *reversed(lower)])
+    return [f'<polygon points="{outline}" class="band tone{curve.tone}"/>']
+
+
+def stroke(shown: Chart, curve: Curve) -> list[str]:
+    kind = " dashed" if curve.dashed else ""
     parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{escape(f"{title} by epoch: {said}", quote=True)}">',
-        *grid(low, high, y, percent),
-        f'<text x="{x(0):.1f}" y="{HEIGHT - 10}" class="tick">1</text>',
-        f'<text x="{x(count - 1):.1f}" y="{HEIGHT - 10}" class="tick" text-anchor="end">epoch {count}</text>',
+        f'<polyline points="{points(shown, curve.across, curve.up)}" class="line tone{curve.tone}{kind}"/>'
     ]
-    for line in lines:
-        points = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(line.values))
-        parts.append(f'<polyline points="{points}" class="line tone{line.tone}"/>')
-    legend = "".join(f'<span class="key tone{line.tone}">{escape(line.name)}</span>' for line in lines)
-    heading = f"<figcaption><b>{escape(title)}</b> {legend}</figcaption>"
-    return f"<figure>{heading}{''.join(parts)}</svg></figure>"
-
-
-def grid(low: float, high: float, y: Callable[[float], float], percent: bool) -> list[str]:
-    parts = []
-    for step in range(TICKS + 1):
-        value = low + (high - low) * step / TICKS
-        parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" class="grid"/>'
-            f'<text x="{LEFT - 6}" y="{y(value) + 3.5:.1f}" class="tick" text-anchor="end">'
-            f"{label(value, percent)}</text>"
-        )
+    if curve.marks:
+        for across, up in zip(curve.across, curve.up, strict=True):
+            x, y = point(shown, across, up)
+            said = f"{curve.name}, {shown.across.written(across)}: {label(up, shown.up.percent)}"
+            parts.append(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" class="mark tone{curve.tone}">'
+                f"<title>{escape(said)}</title></circle>"
+            )
     return parts
 
 
-def extent(values: Sequence[float], percent: bool) -> tuple[float, float]:
-    """Round ends that hold all values: a whole number of percent, or of the leading digit."""
-    low, high = min(values), max(values)
-    if percent:
-        return math.floor(10 * low) / 10, 1.0
-    step = 10.0 ** math.floor(math.log10(max(high, 1e-9)))
-    return 0.0, math.ceil(high / step) * step
+def grid(shown: Chart) -> list[str]:
+    parts, floor = [], HEIGHT - BOTTOM
+    for value in shown.up.ticks:
+        _, y = point(shown, shown.across.low, value)
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>'
+            f'<text x="{LEFT - 6}" y="{y + 3.5:.1f}" class="tick" text-anchor="end">'
+            f"{shown.up.written(value)}</text>"
+        )
+    for value in shown.across.ticks:
+        x, _ = point(shown, value, shown.up.low)
+        parts.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 4}" class="grid"/>'
+            f'<text x="{x:.1f}" y="{floor + 15}" class="tick" text-anchor="middle">'
+            f"{shown.across.written(value)}</text>"
+        )
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    parts.append(
+        f'<text x="{middle:.1f}" y="{HEIGHT - 8}" class="tick" text-anchor="middle">'
+        f"{escape(shown.across.label)}</text>"
+    )
+    return parts
 
 
 def label(value: float, percent: bool) -> str:

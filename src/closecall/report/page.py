@@ -8,6 +8,10 @@ from html import escape
 
 from closecall._version import __version__
 from closecall.report.style import STYLE
+from closecall.report.tables import SORTING
+
+# A page may show what is inside it, and nothing else: no browser fetches anything for it.
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,14 @@ class Shot:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and blocks of HTML made by the functions of this module."""
+    """A heading and blocks of HTML made by the functions of this package.
+
+    One with an `anchor` is listed in the contents.
+    """
 
     title: str
     blocks: Sequence[str]
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,31 +61,67 @@ class Page:
 
     def html(self) -> str:
         """The whole file."""
-        sections = "\n".join(
-            f"<section><h2>{escape(part.title)}</h2>{''.join(part.blocks)}</section>"
-            for part in self.sections
-        )
+        sections = "\n".join(map(section, self.sections))
+        script = f"<script>{SORTING}</script>\n" if '<table class="sortable"' in sections else ""
         return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <title>{escape(self.title)}</title>
 <style>{STYLE}</style>
 </head>
 <body>
-<header><h1>{escape(self.title)}</h1><p class="lead">{escape(self.lead)}</p></header>
+<header><h1>{escape(self.title)}</h1><p class="lead">{escape(self.lead)}</p>{contents(self.sections)}</header>
 <main>
 {sections}
 </main>
 <footer>{escape(self.footer)} closecall {escape(__version__)}</footer>
-</body>
+{script}</body>
 </html>
 """
 
 
+def section(shown: Section) -> str:
+    place = f' id="{escape(shown.anchor)}"' if shown.anchor else ""
+    return f"<section{place}><h2>{escape(shown.title)}</h2>{''.join(shown.blocks)}</section>"
+
+
+def contents(sections: Sequence[Section]) -> str:
+    """Links to the sections that have an anchor."""
+    links = "".join(
+        f'<a href="#{escape(part.anchor)}">{escape(part.title)}</a>' for part in sections if part.anchor
+    )
+    return f'<nav aria-label="Contents">{links}</nav>' if links else ""
+
+
 def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
+
+
+def note(text: str) -> str:
+    """A small remark beside what it is about."""
+    return f'<p class="note">{escape(text)}</p>'
+
+
+def bullets(texts: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+
+
+def command_line(text: str) -> str:
+    return f"<pre><code>{escape(text)}</code></pre>"
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """Names and what they are, one below the other."""
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
+    return f'<dl class="facts">{listed}</dl>'
+
+
+def folded(summary: str, blocks: Sequence[str]) -> str:
+    """Blocks that are opened by a click."""
+    return f"<details><summary>{escape(summary)}</summary>{''.join(blocks)}</details>"
 
 
 def subheading(text: str) -> str:
@@ -125,9 +169,3 @@ def shot(shown: Shot) -> str:
         f'<article class="shot"><div class="trio">{trio}</div><div class="change">{change}</div>'
         f'<p class="{kind}">{escape(shown.proof)}</p></article>'
     )
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -6,14 +6,18 @@ STYLE = """
 :root {
   color-scheme: light dark;
   --ground: #fbfaf7; --sheet: #ffffff; --ink: #1d1f23; --faint: #666b73; --rule: #e3e0d8;
-  --accent: #b3372f; --one: #2f6fad; --two: #d2623d; --good: #2b7d4f;
+  --accent: #b3372f; --good: #2b7d4f; --doubt: #8a5a00;
+  --one: #2f6fad; --two: #c4552f; --three: #2e8a63; --four: #8156b3; --five: #97760f; --six: #b8457f;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ground: #131519; --sheet: #1c1f25; --ink: #e9e7e2; --faint: #9aa0aa; --rule: #30353d;
-    --accent: #ff8a7a; --one: #79b0e6; --two: #f19a76; --good: #7ccc9c;
+    --accent: #ff8a7a; --good: #7ccc9c; --doubt: #e3b35c;
+    --one: #79b0e6; --two: #f19a76; --three: #6fcba4; --four: #c0a1ea; --five: #d9bd62; --six: #ef94bf;
   }
 }
+.tone1 { --tone: var(--one); } .tone2 { --tone: var(--two); } .tone3 { --tone: var(--three); }
+.tone4 { --tone: var(--four); } .tone5 { --tone: var(--five); } .tone6 { --tone: var(--six); }
 * { box-sizing: border-box; }
 body {
   margin: 0; background: var(--ground); color: var(--ink);
@@ -42,15 +46,18 @@ dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
 .panel { padding: 0.9rem 1rem; }
 figure { margin: 0; }
 figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
-.key { color: var(--faint); margin-left: 0.7rem; white-space: nowrap; }
-.key::before { content: ""; display: inline-block; width: 0.9em; height: 0.2em; margin-right: 0.35em;
-  vertical-align: middle; border-radius: 2px; background: var(--one); }
-.key.tone2::before { background: var(--two); }
-.chart { width: 100%; height: auto; display: block; }
+.key { color: var(--faint); margin-right: 0.8rem; white-space: nowrap; }
+.key::before { content: ""; display: inline-block; width: 1.1em; height: 0; margin-right: 0.35em;
+  vertical-align: middle; border-top: 0.2em solid var(--tone); }
+.key.dashed::before { border-top-style: dotted; }
+.legend { margin: 0.6rem 0; }
+.chart { width: 100%; height: auto; display: block; max-width: 40rem; }
 .grid { stroke: var(--rule); stroke-width: 1; }
 .tick { fill: var(--faint); font-size: 11px; }
-.line { fill: none; stroke: var(--one); stroke-width: 2; stroke-linejoin: round; }
-.line.tone2 { stroke: var(--two); }
+.line { fill: none; stroke: var(--tone); stroke-width: 2; stroke-linejoin: round; }
+.line.dashed { stroke-dasharray: 5 3; }
+.band { fill: var(--tone); opacity: 0.22; }
+.mark { fill: var(--tone); stroke: var(--sheet); stroke-width: 1; }
 .gallery { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17.5rem, 1fr)); }
 .shot { padding: 0.9rem; }
 .shot .trio { display: grid; grid-template-columns: repeat(3, 1fr); gap: 0.5rem; }
@@ -73,6 +80,91 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 th { color: var(--faint); font-weight: 600; }
 code { font: 0.9em ui-monospace, "DejaVu Sans Mono", monospace; background: var(--sheet);
   border: 1px solid var(--rule); border-radius: 5px; padding: 0.05em 0.35em; overflow-wrap: anywhere; }
+code { white-space: pre-wrap; }
+pre { margin: 0.4rem 0 1rem; }
+pre code { display: block; padding: 0.7rem 0.9rem; border-radius: 10px; }
+nav { display: flex; flex-wrap: wrap; gap: 0.4rem; margin: 1.2rem 0 0; }
+nav a { color: var(--ink); text-decoration: none; font-size: 0.9rem; background: var(--sheet);
+  border: 1px solid var(--rule); border-radius: 99px; padding: 0.25rem 0.8rem; }
+nav a:hover, nav a:focus-visible { border-color: var(--one); }
+.note { color: var(--faint); font-size: 0.9rem; }
+.swatch { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 3px; margin-right: 0.45em;
+  background: var(--tone); }
+details { margin: 1rem 0; }
+summary { cursor: pointer; color: var(--faint); font-weight: 600; padding: 0.3rem 0; }
+ul { max-width: 44rem; padding-left: 1.2rem; }
+li { margin: 0.25rem 0; }
+dl.facts { grid-template-columns: minmax(7rem, auto) 1fr; max-width: 52rem; gap: 0.35rem 1.2rem; }
+dl.facts dd { text-align: left; overflow-wrap: anywhere; }
+.ranges { display: grid; grid-template-columns: auto 1fr auto; gap: 0.55rem 1rem; align-items: center;
+  background: var(--sheet); border: 1px solid var(--rule); border-radius: 14px; padding: 1.1rem 1.3rem 2rem;
+  margin: 1rem 0 0.3rem; }
+.ranges .who { font-weight: 600; }
+.ranges .far { font-variant-numeric: tabular-nums; }
+.ranges .track { position: relative; height: 1.1rem; background: var(--ground); border-radius: 5px; }
+.ranges .track i { position: absolute; top: 0; bottom: 0; min-width: 5px; border-radius: 4px;
+  background: var(--tone); }
+.ranges .track i.open { background: none; border: 2px dashed var(--tone); border-left: none;
+  border-radius: 0 4px 4px 0; }
+.ranges .track i.bounded { opacity: 0.75; }
+.ranges .scale { position: relative; height: 1em; color: var(--faint); font-size: 0.82rem; }
+.ranges .scale span { position: absolute; transform: translateX(-50%); }
+.scale-name { margin-top: 0; }
+.strips { display: grid; gap: 1rem; margin: 1rem 0; }
+.strip { display: grid; grid-template-columns: 8.5rem 1fr; gap: 1.3rem; background: var(--sheet);
+  border: 1px solid var(--rule); border-radius: 14px; padding: 1rem; }
+.strip img, .tiles img { width: 100%; display: block; image-rendering: pixelated; border-radius: 6px;
+  border: 1px solid var(--rule); }
+.strip figcaption, .tiles figcaption { text-align: center; color: var(--faint); font-size: 0.85rem;
+  margin: 0.3rem 0 0; }
+.changes { display: grid; gap: 1.1rem; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); }
+.one .model { font-size: 0.9rem; font-weight: 600; margin-bottom: 0.35rem; }
+.one .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0.4rem; max-width: 16rem; }
+.one .change { display: flex; align-items: baseline; gap: 0.4rem; margin-top: 0.4rem; font-weight: 650;
+  max-width: 16rem; }
+.one .from { color: var(--one); font-size: 1.15rem; }
+.one .to { color: var(--accent); font-size: 1.15rem; }
+.one .far { margin-left: auto; font-variant-numeric: tabular-nums; }
+.proof.open { color: var(--doubt); }
+.tiles { display: grid; gap: 0.8rem; margin: 1rem 0;
+  grid-template-columns: repeat(auto-fill, minmax(5rem, 1fr)); }
+.tiles img + img { margin-top: 0.3rem; }
+.tiles .wrong { color: var(--accent); }
+.sheet { display: grid; grid-template-columns: auto minmax(0, 42rem); gap: 2px 0.7rem; align-items: center;
+  margin: 1rem 0; color: var(--faint); font-size: 0.8rem; font-variant-numeric: tabular-nums; }
+.sheet img { width: 100%; display: block; image-rendering: pixelated; }
+.sheet .steps { display: flex; }
+.sheet .steps span { flex: 1; text-align: center; }
+.sortable button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer;
+  text-align: inherit; }
+.sortable button::after { content: " ↕"; opacity: 0.4; }
+.sortable [aria-sort="ascending"] button::after { content: " ↑"; opacity: 1; }
+.sortable [aria-sort="descending"] button::after { content: " ↓"; opacity: 1; }
+.sortable td { vertical-align: top; }
+.sortable td > span { display: inline-block; text-align: inherit; }
+.sortable small { display: block; color: var(--faint); font-size: 0.82rem; }
+@media (max-width: 40rem) {
+  .sortable, .sortable tbody, .sortable tr, .sortable td, .sortable thead { display: block; }
+  .sortable thead tr { display: flex; flex-wrap: wrap; gap: 0.2rem 0.9rem; }
+  .sortable thead th { display: block; padding: 0.1rem 0; border: 0; }
+  .sortable tbody tr { background: var(--sheet); border: 1px solid var(--rule); border-radius: 12px;
+    padding: 0.5rem 0.9rem; margin: 0.7rem 0; }
+  .sortable td, .sortable td:first-child { display: flex; justify-content: space-between; gap: 1rem;
+    padding: 0.2rem 0; border: 0; white-space: normal; }
+  .sortable td::before { content: attr(data-head); color: var(--faint); }
+  .sortable td:first-child { font-weight: 650; }
+  .sortable td > span { text-align: right; }
+  .ranges { grid-template-columns: 1fr auto; grid-auto-flow: dense; padding: 1rem 1rem 1.8rem; }
+  .ranges .track { grid-column: 1 / -1; grid-row: auto; }
+  .ranges .far { text-align: right; }
+  .ranges .scale { grid-column: 1 / -1; }
+  .ranges > span:empty { display: none; }
+  .strip { grid-template-columns: 1fr; }
+  .strip .first { max-width: 8rem; }
+  .changes { grid-template-columns: 1fr 1fr; }
+  dl.facts { grid-template-columns: 1fr; gap: 0; }
+  dl.facts dd { margin-bottom: 0.5rem; }
+}
 footer { color: var(--faint); font-size: 0.88rem; padding: 2.5rem 1.25rem 3rem; }
-@media print { .shot, .card, .panel { break-inside: avoid; } }
+@media print { .shot, .card, .panel, .strip { break-inside: avoid; } }
 """

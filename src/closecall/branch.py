@@ -24,7 +24,7 @@ from closecall.solvers.warm import Basis, WarmProgram
 Vector = NDArray[np.float64]
 Picks = NDArray[np.int32]  # for each choice the entry picked, −1 while it is open
 
-TRIALS = 8  # candidates tried out at a node
+TRIALS = 16  # candidates tried out at a node
 RELIABLE = 8  # trials after which a pseudo-cost is believed
 TRIAL_STEPS = 50  # dual simplex steps of a trial
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made

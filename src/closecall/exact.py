@@ -17,6 +17,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from closecall.anchored import anchor
 from closecall.bounds import Bounds, certified_radius, excluded, linear_bounds
 from closecall.branch import Tally, Tree
 from closecall.domain import Domain
@@ -30,7 +31,7 @@ Vector = NDArray[np.float64]
 
 # An LP point at a leaf lies on the margin, and rounding may put it below: the replay decides, not this.
 FEASIBLE = 1e-7
-SMALL_TREE = 100  # nodes before squeezing is worth its time
+SMALL_TREE = 500  # nodes before squeezing is worth its time
 ROUNDS = 4  # of squeezing
 WORTH_ANOTHER_ROUND = 0.97  # when the widths of open units shrink to less than this share
 START_ANEW = 0.95  # when the incumbent falls below this share of the radius that the bounds were made for
@@ -128,9 +129,9 @@ def settle(hunt: Hunt, case: Case, deadline: float) -> float:
         domain = hunt.domain.within(made_for)
         with hunt.problem.clock.stage("bounds"):
             bounds = linear_bounds(hunt.network, domain)
-        if excluded(hunt.network, domain, case, bounds):
-            return proven_all(hunt)
-        relaxation = relax(hunt.network, domain, case, bounds)
+            if excluded(hunt.network, domain, case, bounds):
+                return proven_all(hunt)
+            relaxation, bounds = relax_anchored(hunt, domain, case, bounds)
         with hunt.problem.clock.stage("walk"):
             walk(hunt, case, relaxation, deadline)
         if hunt.wanted < START_ANEW * made_for:
@@ -143,6 +144,14 @@ def settle(hunt: Hunt, case: Case, deadline: float) -> float:
             return min(proven_all(hunt), math.inf if tree is None else tree.floor)
         if time.perf_counter() >= deadline or (not hunt.problem.nearest and hunt.best is not None):
             return max(hunt.lower, tree_lower(hunt, tree))
+
+
+def relax_anchored(hunt: Hunt, domain: Domain, case: Case, bounds: Bounds) -> tuple[Relaxation, Bounds]:
+    """The relaxation and, in L1, its planes that are exact at the original and the bounds they tighten."""
+    if domain.norm.name != "l1" or not np.isfinite(domain.radius):
+        return relax(hunt.network, domain, case, bounds), bounds
+    anchored = anchor(hunt.network, domain, bounds)
+    return relax(hunt.network, domain, case, anchored.bounds, anchored.leads), anchored.bounds
 
 
 def proven_all(hunt: Hunt) -> float:
@@ -172,7 +181,7 @@ def squeeze_and_grow(
                 return True, None
             bounds = squeezed.bounds
             after = open_width(relaxation, bounds)
-            relaxation = relax(hunt.network, domain, case, bounds)
+            relaxation, bounds = relax_anchored(hunt, domain, case, bounds)
             hunt.report()
             if after > WORTH_ANOTHER_ROUND * before or time.perf_counter() > deadline:
                 break

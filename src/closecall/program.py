@@ -90,7 +90,7 @@ class Entries:
     """The entries of choices y = max(entries): one gap column y − entry ≥ 0 for each, at most `most`.
 
     Choosing an entry fixes its gap to 0. `unit` is the entry's place in the layer's input, −1 for the
-    constant 0 of a ReLU; the entry's value is v[whole] − v[gap].
+    constant 0 of a ReLU; the entry's value is v[whole] − v[gap]. `output` is the place of its maximum.
     """
 
     choice: Indices
@@ -98,6 +98,7 @@ class Entries:
     most: Vector
     whole: Indices
     unit: Indices
+    output: Indices
 
 
 @dataclass(eq=False)

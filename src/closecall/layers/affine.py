@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from closecall.layers.layer import OUTWARD, Matrix, Vector
+from closecall.layers.planes import Planes
 from closecall.program import Expression, ProgramBuilder
 
 DENSE_ABOVE = 0.25
@@ -64,6 +65,18 @@ class Affine:
         self, rows: Vector, lower: list[Vector], upper: list[Vector]
     ) -> tuple[list[Vector], Vector]:
         return [rows @ weight for weight in self.weights], rows @ self.bias
+
+    def carry(self, inputs: Sequence[Planes]) -> Planes:
+        """Each weight takes the plane above or below by its sign; rounded outward."""
+        low, high = self.interval([planes.low for planes in inputs], [planes.high for planes in inputs])
+        below, above, magnitude = 0.0, 0.0, 0.0
+        for weight, planes in zip(self.weights, inputs, strict=True):
+            centre, spread = (planes.above + planes.below) / 2, (planes.above - planes.below) / 2
+            middle, width = weight @ centre, abs(weight) @ spread
+            below, above = below + middle - width, above + middle + width
+            magnitude = magnitude + abs(weight) @ (np.abs(centre) + spread)
+        rounding = OUTWARD * magnitude
+        return Planes(low, high, np.asarray(below - rounding), np.asarray(above + rounding))
 
     def encode_tight(
         self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from closecall.layers.layer import Vector, coefficients
+from closecall.layers.planes import Lead, Planes, bound_positive_part
 from closecall.program import Entries, Expression, Indices, ProgramBuilder
 
 # Two entries that tie in every bound would make a share of 0 / 0.
@@ -80,6 +81,23 @@ class Maximum:
         keep[np.arange(self.size), lows.argmax(axis=1)] = True
         return np.asarray(keep)
 
+    def lead(self, planes: Planes, radius: float, lower: Vector, upper: Vector) -> Lead:
+        """The winner at the original leads, among the entries that can win; each other may overtake it."""
+        keep = self.candidates(lower, upper)
+        each = np.arange(self.size)
+        at_original = np.where(keep, self._entries(planes.low + planes.high, -np.inf), -np.inf)
+        winning = at_original.argmax(axis=1)
+        leader = self.windows[each, winning]
+        offset, rise = np.zeros(self.size), np.zeros((self.size, planes.above.shape[1]))
+        for slot in range(self.windows.shape[1]):
+            rivals = np.flatnonzero(keep[:, slot] & (winning != slot))
+            entry, ahead = self.windows[rivals, slot], leader[rivals]
+            start, slopes = planes.high[entry] - planes.low[ahead], planes.above[entry] - planes.below[ahead]
+            above, rises = bound_positive_part(start, slopes, radius)
+            offset[rivals] = np.maximum(offset[rivals], above)
+            rise[rivals] = np.maximum(rise[rivals], rises)
+        return Lead(leader, offset, rise)
+
     def encode_tight(
         self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
     ) -> Expression:
@@ -120,7 +138,8 @@ class Maximum:
             above, height, _ = self.planes(low, high)
             builder.add_rows(y - x.mapped(above[places]), -np.inf, height[places])
             whole = y.matrix.indices[window].astype(np.int64)
-            builder.choices.append(Entries(window, gap.matrix.indices.astype(np.int64), most, whole, entry))
+            gaps = gap.matrix.indices.astype(np.int64)
+            builder.choices.append(Entries(window, gaps, most, whole, entry, places[window]))
             blocks.append((places, y))
         return Expression.scattered(self.size, blocks)
 

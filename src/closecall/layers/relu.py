@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from closecall.layers.layer import Vector, coefficients
+from closecall.layers.planes import Lead, Planes, bound_positive_part
 from closecall.program import Entries, Expression, Indices, ProgramBuilder
 
 
@@ -38,6 +39,19 @@ class Relu:
         slope[high <= 0] = 0.0
         positive = np.maximum(rows, 0.0)
         return [positive * chord + np.minimum(rows, 0.0) * slope], positive @ height
+
+    def lead(self, planes: Planes, radius: float, lower: Vector, upper: Vector) -> Lead:
+        """The phase at the original leads, unless the bounds decide; the other may overtake it."""
+        on = (lower >= 0) | ((upper > 0) & (planes.low + planes.high >= 0))
+        offset, rise = np.zeros(self.size), np.zeros_like(planes.above)
+        fall_off, come_on = on & (lower < 0), ~on & (upper > 0)
+        offset[fall_off], rise[fall_off] = bound_positive_part(
+            -planes.low[fall_off], -planes.below[fall_off], radius
+        )
+        offset[come_on], rise[come_on] = bound_positive_part(
+            planes.high[come_on], planes.above[come_on], radius
+        )
+        return Lead(np.where(on, np.arange(self.size), -1), offset, rise)
 
     def encode_tight(
         self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
@@ -112,6 +126,7 @@ def relu_entries(units: Indices, columns: tuple[Indices, Indices], most: tuple[V
         gap=np.concatenate([s, x]),
         most=np.concatenate([most[1], most[0]]),
         whole=np.concatenate([x, x]),
+        output=np.tile(units, 2),
         unit=np.concatenate([units, np.full(len(units), -1)]),
     )
 

@@ -20,7 +20,7 @@ from closecall.report.page import (
     paragraph,
     subheading,
 )
-from closecall.report.pixels import difference_uri, image_uri
+from closecall.report.pixels import difference_pixels, difference_uri, image_uri
 from closecall.report.ranges import Range, ranges
 from closecall.report.strips import Change, Strip, Tile, sheet, strips, tiles
 from closecall.report.tables import Cell, sortable_table, table
@@ -43,6 +43,7 @@ __all__ = [
     "cards",
     "chart",
     "command_line",
+    "difference_pixels",
     "difference_uri",
     "facts",
     "fixed_axis",

@@ -35,17 +35,18 @@ class Axis:
 
 
 def shares_axis(values: Sequence[float], label: str = "") -> Axis:
-    """From whole tens of percent below the lowest share to 100 %."""
-    low = min(0.9, math.floor(10 * min(values, default=0.0) + 1e-9) / 10)
-    return Axis(
-        low, 1.0, [low + (1.0 - low) * step / TICKS for step in range(TICKS + 1)], label, percent=True
-    )
+    """From a round share below the lowest one to 100 %."""
+    lowest = min(0.96, *values) if values else 0.0
+    step = round_step((1.0 - lowest) / TICKS)
+    count = math.ceil((1.0 - lowest) / step - 1e-9)
+    low = max(0.0, 1.0 - count * step)
+    ticks = [max(0.0, 1.0 - number * step) for number in range(count, -1, -1)]
+    return Axis(low, 1.0, ticks, label, percent=True)
 
 
-def plain_axis(values: Sequence[float], label: str = "", *, from_zero: bool = True) -> Axis:
-    """Round ends that hold all values, with about four round ticks between them."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    low = min(0.0, low) if from_zero else low
+def plain_axis(values: Sequence[float], label: str = "") -> Axis:
+    """Round ends that hold 0 and all values, with about four round ticks between them."""
+    low, high = min(0.0, *values), max(0.0, *values)
     step = round_step((high - low) / TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     last = max(last, first + 1)

@@ -22,7 +22,12 @@ def image_uri(image: NDArray[Any], low: float = 0.0, high: float = 1.0) -> str:
 
 
 def difference_uri(difference: NDArray[Any]) -> str:
-    """Red where pixels rose, blue where they fell, and clear where nothing changed, on dark and on light."""
+    """The difference of two images in colours, on dark and on light."""
+    return png_uri(difference_pixels(difference))
+
+
+def difference_pixels(difference: NDArray[Any]) -> NDArray[np.uint8]:
+    """Red where pixels rose, blue where they fell, and clear where nothing changed: (height, width, 4)."""
     shown = as_picture(difference)
     if shown.ndim == 3:
         shown = np.take_along_axis(shown, np.abs(shown).argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
@@ -31,7 +36,7 @@ def difference_uri(difference: NDArray[Any]) -> str:
     colours[..., :3] = np.where((shown > 0)[..., None], RISEN, FALLEN)
     # The square root keeps small changes in sight.
     colours[..., 3] = np.round(255 * np.sqrt(np.abs(shown) / largest))
-    return png_uri(colours)
+    return colours
 
 
 def png_uri(pixels: NDArray[np.uint8]) -> str:

@@ -42,7 +42,8 @@ p { max-width: 44rem; margin: 0.4rem 0 0.9rem; }
 dl { display: grid; grid-template-columns: auto 1fr; gap: 0.15rem 1rem; margin: 0; font-size: 0.95rem; }
 dt { color: var(--faint); }
 dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
-.panels { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); }
+.panels { display: grid; gap: 1rem; margin: 1rem 0 1.4rem;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
 .panel { padding: 0.9rem 1rem; }
 figure { margin: 0; }
 figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
@@ -51,7 +52,8 @@ figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
   vertical-align: middle; border-top: 0.2em solid var(--tone); }
 .key.dashed::before { border-top-style: dotted; }
 .legend { margin: 0.6rem 0; }
-.chart { width: 100%; height: auto; display: block; max-width: 40rem; }
+figcaption b { display: block; }
+.chart { width: 100%; height: auto; display: block; max-width: 30rem; margin: 0 auto; }
 .grid { stroke: var(--rule); stroke-width: 1; }
 .tick { fill: var(--faint); font-size: 11px; }
 .line { fill: none; stroke: var(--tone); stroke-width: 2; stroke-linejoin: round; }
@@ -72,7 +74,7 @@ figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
 .shot .change .far { margin-left: auto; font-variant-numeric: tabular-nums; }
 .proof { color: var(--faint); font-size: 0.86rem; margin: 0.1rem 0 0; }
 .proof.closed::before { content: "✓ "; color: var(--good); font-weight: 700; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; margin: 1rem 0 1.4rem; }
 table { border-collapse: collapse; font-size: 0.95rem; min-width: 100%; }
 th, td { text-align: right; padding: 0.4rem 0.8rem; border-bottom: 1px solid var(--rule);
   font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -130,8 +132,9 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
   grid-template-columns: repeat(auto-fill, minmax(5rem, 1fr)); }
 .tiles img + img { margin-top: 0.3rem; }
 .tiles .wrong { color: var(--accent); }
-.sheet { display: grid; grid-template-columns: auto minmax(0, 42rem); gap: 2px 0.7rem; align-items: center;
-  margin: 1rem 0; color: var(--faint); font-size: 0.8rem; font-variant-numeric: tabular-nums; }
+.sheet { display: grid; grid-template-columns: max-content minmax(0, 42rem); gap: 2px 0.7rem;
+  align-items: center; justify-content: start; margin: 1rem 0; color: var(--faint); font-size: 0.8rem;
+  font-variant-numeric: tabular-nums; }
 .sheet img { width: 100%; display: block; image-rendering: pixelated; }
 .sheet .steps { display: flex; }
 .sheet .steps span { flex: 1; text-align: center; }
@@ -141,8 +144,9 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
 .sortable [aria-sort="ascending"] button::after { content: " ↑"; opacity: 1; }
 .sortable [aria-sort="descending"] button::after { content: " ↓"; opacity: 1; }
 .sortable td { vertical-align: top; }
+.sortable .text { text-align: left; }
 .sortable td > span { display: inline-block; text-align: inherit; }
-.sortable small { display: block; color: var(--faint); font-size: 0.82rem; }
+.sortable small { display: block; color: var(--faint); font-size: 0.82rem; white-space: normal; }
 @media (max-width: 40rem) {
   .sortable, .sortable tbody, .sortable tr, .sortable td, .sortable thead { display: block; }
   .sortable thead tr { display: flex; flex-wrap: wrap; gap: 0.2rem 0.9rem; }
@@ -153,14 +157,16 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
     padding: 0.2rem 0; border: 0; white-space: normal; }
   .sortable td::before { content: attr(data-head); color: var(--faint); }
   .sortable td:first-child { font-weight: 650; }
-  .sortable td > span { text-align: right; }
+  .sortable td > span, .sortable .text { text-align: right; }
+  .sortable th.text { text-align: left; }
   .ranges { grid-template-columns: 1fr auto; grid-auto-flow: dense; padding: 1rem 1rem 1.8rem; }
   .ranges .track { grid-column: 1 / -1; grid-row: auto; }
   .ranges .far { text-align: right; }
   .ranges .scale { grid-column: 1 / -1; }
   .ranges > span:empty { display: none; }
   .strip { grid-template-columns: 1fr; }
-  .strip .first { max-width: 8rem; }
+  .strip .first { display: flex; align-items: center; gap: 1rem; }
+  .strip .first img { width: 6rem; }
   .changes { grid-template-columns: 1fr 1fr; }
   dl.facts { grid-template-columns: 1fr; gap: 0; }
   dl.facts dd { margin-bottom: 0.5rem; }

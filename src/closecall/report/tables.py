@@ -31,10 +31,15 @@ def sortable_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[Cell
 
     `name` is read aloud. Rows come in the order given until someone sorts them.
     """
-    head = "".join(f'<th scope="col"><button type="button">{escape(text)}</button></th>' for text in heads)
+    kinds = [
+        ' class="text"' if any(isinstance(row[k].key, str) for row in rows) else "" for k in range(len(heads))
+    ]
+    head = "".join(
+        f'<th scope="col"{kind}><button type="button">{escape(text)}</button></th>'
+        for text, kind in zip(heads, kinds, strict=True)
+    )
     body = "".join(
-        f"<tr>{''.join(cell(text, shown) for text, shown in zip(heads, row, strict=True))}</tr>"
-        for row in rows
+        f"<tr>{''.join(cell(*parts) for parts in zip(heads, kinds, row, strict=True))}</tr>" for row in rows
     )
     return (
         f'<div class="scroll"><table class="sortable" aria-label="{escape(name)}">'
@@ -42,11 +47,11 @@ def sortable_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[Cell
     )
 
 
-def cell(head: str, shown: Cell) -> str:
+def cell(head: str, kind: str, shown: Cell) -> str:
     key = "" if shown.key is None else f' data-key="{escape(str(shown.key))}"'
     tone = "" if shown.tone is None else f'<i class="swatch tone{shown.tone}"></i>'
     detail = f"<small>{escape(shown.detail)}</small>" if shown.detail else ""
-    return f'<td data-head="{escape(head)}"{key}><span>{tone}{escape(shown.text)}{detail}</span></td>'
+    return f'<td data-head="{escape(head)}"{kind}{key}><span>{tone}{escape(shown.text)}{detail}</span></td>'
 
 
 SORTING = """

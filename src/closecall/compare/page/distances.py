@@ -1,0 +1,181 @@
+"""Section 3: the share of images still right at every radius, proven and as an attack sees it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from closecall.compare.page.gallery import proof_words
+from closecall.compare.page.known import MISSED, Known, attack_of, lower_of, upper_of
+from closecall.compare.page.numbers import (
+    NORM_NAMES,
+    count,
+    duration,
+    interval,
+    percent,
+    rounded_down,
+    rounded_near,
+    rounded_up,
+)
+from closecall.compare.results import DistanceRow, Results
+from closecall.report import (
+    Axis,
+    Cell,
+    Chart,
+    Curve,
+    Section,
+    chart,
+    folded,
+    panels,
+    paragraph,
+    plain_axis,
+    sortable_table,
+)
+
+HEADS = ("model", "proven to the end", "median", "attack alone", "attack missed", "time to prove")
+IMAGE_HEADS = (
+    "model",
+    "image",
+    "label",
+    "became",
+    "at least",
+    "at most",
+    "attack alone",
+    "time",
+    "nodes",
+    "proof",
+)
+WHOLE = 1.05  # how far beyond the furthest known distance the axis reaches
+
+
+def distances_section(results: Results, known: Sequence[Known]) -> Section:
+    """A panel for each model, a summary of what the attack missed, and every single distance."""
+    measured = [part for part in known if part.rows]
+    if not measured:
+        return Section("Distances", [paragraph("No distances were measured.")], "distances")
+    blocks = [
+        paragraph(
+            "How many of the images are still read right when an opponent may change them by a radius. The "
+            "true share is proven to lie in the band; where every search finished, the band is a line. The "
+            "dashed curve is what the gradient attack alone makes believe: where it runs above the band, the "
+            "attack missed images that do change the verdict."
+        ),
+        panels([chart(shown) for shown in distance_charts(results, known)]),
+        paragraph(" ".join(missed_words(part) for part in measured)),
+        sortable_table("What is proven, beside the attack", HEADS, [summary_line(part) for part in measured]),
+        folded(
+            "Every distance",
+            [sortable_table("Every distance", IMAGE_HEADS, image_lines(results, measured))],
+        ),
+    ]
+    return Section("Distances", blocks, "distances")
+
+
+def distance_charts(results: Results, known: Sequence[Known]) -> list[Chart]:
+    """One for each model that has distances, all over the same radii."""
+    measured = [part for part in known if part.rows]
+    rows = [row for part in measured for row in part.rows]
+    ends = [
+        end for row in rows for end in (lower_of(row), upper_of(row), attack_of(row)) if math.isfinite(end)
+    ]
+    across = plain_axis([WHOLE * max(ends, default=1.0)], f"{NORM_NAMES[results.norm]} radius")
+    return [distance_chart(part, across) for part in measured]
+
+
+def distance_chart(part: Known, across: Axis) -> Chart:
+    """The proven band, its upper edge as a line, and the attack's curve; without proofs, the attack alone."""
+    jumps = sorted(
+        {0.0, across.high} | {value for row in part.rows for value in ends(row) if 0 <= value <= across.high}
+    )
+    radii = [radius for jump in jumps for radius in (jump, jump)][1:]
+    right = [surviving(part.rows, lower_of, jumps), surviving(part.rows, upper_of, jumps)]
+    believed = surviving(part.rows, attack_of, jumps)
+    attack = Curve("attack alone", radii, believed, 6 if part.tone != 6 else 1, dashed=True)
+    name = part.model.name
+    up = Axis(0.0, 1.0, [0.0, 0.25, 0.5, 0.75, 1.0], "share still right", percent=True)
+    if not part.model.provable:
+        spoken = (
+            f"{name}, not proven: under attack half of the images are lost at {rounded_near(part.attack)}"
+        )
+        return Chart(f"{name}: not proven", across, up, [attack], spoken)
+    band = Curve("proven band", radii, right[1], part.tone, band=(right[0], right[1]))
+    spoken = (
+        f"Share of images that {name} still reads right by radius. Half of them are lost at "
+        f"{interval(part.lower, part.upper)}; the attack alone says {rounded_near(part.attack)}."
+    )
+    return Chart(name, across, up, [band, attack], spoken)
+
+
+def ends(row: DistanceRow) -> tuple[float, float, float]:
+    return lower_of(row), upper_of(row), attack_of(row)
+
+
+def surviving(
+    rows: Sequence[DistanceRow], distance: Callable[[DistanceRow], float], jumps: Sequence[float]
+) -> list[float]:
+    """The share of images further than each radius, just before and just after each jump, from 0 on."""
+    far = [distance(row) for row in rows]
+    shares: list[float] = []
+    for jump in jumps:
+        shares.append(sum(value >= jump for value in far) / len(far))
+        shares.append(sum(value > jump for value in far) / len(far))
+    return shares[1:]
+
+
+def missed_words(part: Known) -> str:
+    """How often the attack was beaten, in a sentence."""
+    name = part.model.name
+    if not part.model.provable:
+        return f"For {name} there is only the attack, so nothing shows what it missed."
+    missed, right = part.missed()
+    if not right:
+        return f"{name} reads none of the images right."
+    if not missed:
+        return (
+            f"For {name} the attack missed none of the {right} images by more than {percent(MISSED - 1, 0)}."
+        )
+    return (
+        f"For {name} a nearer image than the attack's is known for {missed} of {right} images, by more than "
+        f"{percent(MISSED - 1, 0)}."
+    )
+
+
+def summary_line(part: Known) -> list[Cell]:
+    missed, right = part.missed()
+    attack = part.attack
+    proven = part.model.provable
+    seconds = sum(row.seconds for row in part.rows)
+    return [
+        Cell(part.model.name, part.model.name, "", part.tone),
+        Cell(f"{part.closed} of {len(part.rows)}", part.closed) if proven else Cell("not proven"),
+        Cell(part.written(), None if math.isinf(part.upper) else part.upper),
+        Cell(
+            "failed" if math.isinf(attack) else rounded_near(attack), None if math.isinf(attack) else attack
+        ),
+        Cell(f"{missed} of {right}", missed) if proven else Cell("unknown"),
+        Cell(duration(seconds), seconds) if proven else Cell("not proven"),
+    ]
+
+
+def image_lines(results: Results, measured: Sequence[Known]) -> list[list[Cell]]:
+    names = results.class_names
+    return [
+        [
+            Cell(part.model.name, part.model.name, "", part.tone),
+            Cell(str(row.index), row.index),
+            Cell(names[row.label], names[row.label]),
+            Cell("nothing") if row.became is None else Cell(names[row.became], names[row.became]),
+            bound_cell(lower_of(row), rounded_down) if row.outcome != "attacked" else Cell("not proven"),
+            bound_cell(upper_of(row), rounded_up),
+            bound_cell(attack_of(row), rounded_near),
+            Cell(duration(row.seconds), row.seconds),
+            Cell(count(row.nodes), row.nodes),
+            Cell(proof_words(row), row.outcome),
+        ]
+        for part in measured
+        for row in part.rows
+    ]
+
+
+def bound_cell(value: float, written: Callable[[float], str]) -> Cell:
+    return Cell("none") if math.isinf(value) else Cell(written(value), value)

@@ -53,7 +53,7 @@ figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
 .key.dashed::before { border-top-style: dotted; }
 .legend { margin: 0.6rem 0; }
 figcaption b { display: block; }
-.chart { width: 100%; height: auto; display: block; max-width: 30rem; margin: 0 auto; }
+.chart { width: 100%; height: auto; display: block; max-width: 27rem; margin: 0 auto; }
 .grid { stroke: var(--rule); stroke-width: 1; }
 .tick { fill: var(--faint); font-size: 11px; }
 .line { fill: none; stroke: var(--tone); stroke-width: 2; stroke-linejoin: round; }

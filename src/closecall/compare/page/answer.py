@@ -59,7 +59,7 @@ def line(results: Results, part: Known) -> list[Cell]:
 
 def median_cell(part: Known) -> Cell:
     if not part.rows or math.isinf(part.upper):
-        return Cell("not measured" if not part.rows else "unknown")
+        return Cell(part.written())
     about = "" if part.state == "closed" else "≤ "
     return Cell(f"{about}{rounded_up(part.upper)}", part.upper)
 

@@ -12,6 +12,7 @@ from closecall.compare.page.numbers import (
     count,
     duration,
     interval,
+    listed,
     percent,
     rounded_down,
     rounded_near,
@@ -61,7 +62,7 @@ def distances_section(results: Results, known: Sequence[Known]) -> Section:
             "attack missed images that do change the verdict."
         ),
         panels([chart(shown) for shown in distance_charts(results, known)]),
-        paragraph(" ".join(missed_words(part) for part in measured)),
+        paragraph(missed_words(measured)),
         sortable_table("What is proven, beside the attack", HEADS, [summary_line(part) for part in measured]),
         folded(
             "Every distance",
@@ -122,22 +123,20 @@ def surviving(
     return shares[1:]
 
 
-def missed_words(part: Known) -> str:
-    """How often the attack was beaten, in a sentence."""
-    name = part.model.name
-    if not part.model.provable:
-        return f"For {name} there is only the attack, so nothing shows what it missed."
-    missed, right = part.missed()
-    if not right:
-        return f"{name} reads none of the images right."
-    if not missed:
-        return (
-            f"For {name} the attack missed none of the {right} images by more than {percent(MISSED - 1, 0)}."
+def missed_words(measured: Sequence[Known]) -> str:
+    """How often the attack was beaten."""
+    proven = [part for part in measured if part.model.provable]
+    others = [part.model.name for part in measured if not part.model.provable]
+    words = []
+    if proven:
+        told = listed(["{} of {} images under {}".format(*part.missed(), part.model.name) for part in proven])
+        words.append(
+            "Of the images that were read right, a nearer adversarial than the attack's, by more than "
+            f"{percent(MISSED - 1, 0)}, is known for {told}."
         )
-    return (
-        f"For {name} a nearer image than the attack's is known for {missed} of {right} images, by more than "
-        f"{percent(MISSED - 1, 0)}."
-    )
+    if others:
+        words.append(f"For {listed(others)} there is only the attack, so nothing shows what it missed.")
+    return " ".join(words)
 
 
 def summary_line(part: Known) -> list[Cell]:

@@ -65,10 +65,10 @@ def duels_of(results: Results) -> list[Duel]:
 
 
 def suitable_words(duels: Sequence[Duel]) -> list[str]:
-    """A paragraph for each pairing and one that sums up; nothing that the numbers do not show."""
+    """What the pairings come to, then each of them; nothing that the numbers do not show."""
     if not duels:
         return ["There is no pair of a DNN and a CNN to compare."]
-    return [*(pairing_words(duel) for duel in duels), conclusion(duels)]
+    return [conclusion(duels), *(pairing_words(duel) for duel in duels)]
 
 
 def pairing_words(duel: Duel) -> str:

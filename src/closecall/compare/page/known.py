@@ -11,6 +11,7 @@ from closecall.compare.results import DistanceRow, ModelRow, Results
 from closecall.report import Range
 
 TONES = 6
+SETTLED = 1e-3  # relative to its upper end, an interval this narrow looks like one figure
 MISSED = 1.01  # an attack that is this many times further than the nearest has missed it
 
 
@@ -66,7 +67,9 @@ class Known:
             return "not measured"
         if self.state == "open":
             return "unknown" if math.isinf(self.upper) else f"≤ {rounded_up(self.upper)}, not proven"
-        return rounded_up(self.upper) if self.state == "closed" else interval(self.lower, self.upper)
+        if self.state == "closed" and math.isfinite(self.upper):
+            return rounded_up(self.upper)
+        return interval(self.lower, self.upper)
 
 
 def known_of(results: Results) -> list[Known]:
@@ -97,5 +100,4 @@ def attack_of(row: DistanceRow) -> float:
 
 
 def settled(lower: float, upper: float) -> bool:
-    """Whether an interval looks like one figure."""
-    return lower == upper or upper - lower <= 1e-3 * upper
+    return lower == upper or (math.isfinite(upper) and upper - lower <= SETTLED * upper)

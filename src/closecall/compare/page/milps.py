@@ -20,6 +20,7 @@ from closecall.report import (
     Chart,
     Curve,
     Section,
+    bullets,
     chart,
     panels,
     paragraph,
@@ -30,7 +31,7 @@ from closecall.report import (
 
 TITLE = "Which MILP is the more suitable?"
 HEADS = (
-    "pairing", "network", "accuracy", "units", "variables", "binaries", "nodes", "time", "solved", "gap left",
+    "pairing", "network", "accuracy", "units", "variables", "binaries", "nodes", "time", "solved",
 )  # fmt: skip
 TONES = {"dnn": 1, "cnn": 2}
 SHORTEST = 1e-3  # seconds; shorter ones are drawn here
@@ -40,6 +41,7 @@ def milps_section(results: Results) -> Section:
     """The words, the charts and the table."""
     if not results.encodings:
         return Section(TITLE, [paragraph("No DNN and CNN were compared by their MILPs.")], "milp")
+    in_all, *each = suitable_words(duels_of(results))
     blocks = [
         paragraph(
             "The same question, the nearest adversarial of one image, as a 0-1 MILP of a fully connected and "
@@ -47,7 +49,8 @@ def milps_section(results: Results) -> Section:
             f"reached. {results.how.solver} had {duration(results.how.milp_time_limit)} for each. Figures "
             "are medians over the images; an unsolved question counts with its time limit."
         ),
-        *(paragraph(words) for words in suitable_words(duels_of(results))),
+        paragraph(in_all),
+        bullets(each),
         panels([chart(shown) for shown in milp_charts(results)]),
         sortable_table("The MILPs", HEADS, [line(row) for row in results.encodings]),
     ]
@@ -56,9 +59,10 @@ def milps_section(results: Results) -> Section:
 
 def line(row: EncodingRow) -> list[Cell]:
     gap = median([math.inf if answer.gap is None else answer.gap for answer in row.answers])
+    gap_left = percent(gap) if math.isfinite(gap) else "unknown"
     held_out = row.validation_accuracy
     return [
-        Cell(PAIRINGS[row.pairing], row.pairing, f"by {row.matched_by}" if row.matched_by else ""),
+        Cell(PAIRINGS[row.pairing], row.pairing),
         Cell(row.model, row.model, row.description, TONES[row.family]),
         Cell(
             percent(row.accuracy), row.accuracy, "" if held_out is None else f"{percent(held_out)} held out"
@@ -68,8 +72,7 @@ def line(row: EncodingRow) -> list[Cell]:
         Cell(count(row.binaries), row.binaries, f"{count(row.undecided)} undecided"),
         Cell(count(row.nodes), row.nodes),
         Cell(duration(row.seconds), row.seconds),
-        Cell(solved_words(row), row.solved_share, percent(row.solved_share, 0)),
-        Cell(percent(gap), gap) if math.isfinite(gap) else Cell("unknown"),
+        Cell(solved_words(row), row.solved_share, f"{gap_left} gap left"),
     ]
 
 

@@ -26,9 +26,9 @@ DOTS_PER_INCH = 112
 class Sheet:
     """Square pictures in rows and columns, each under a few words, put on one canvas: quick to draw."""
 
-    def __init__(self, columns: int, rows: int, *, words: int = WORDS) -> None:
-        self.words = words
-        height, width = rows * (SIDE + words) + GAP // 2, columns * (SIDE + GAP)
+    def __init__(self, columns: int, rows: int, *, words: int = WORDS, head: int = 0) -> None:
+        self.words, self.head = words, head
+        height, width = head + rows * (SIDE + words) + GAP // 2, columns * (SIDE + GAP)
         self.canvas: NDArray[np.uint8] = np.full((height, width, 4), 255, dtype=np.uint8)
         self.texts: list[tuple[float, float, str]] = []
 
@@ -41,7 +41,7 @@ class Sheet:
 
     def draw(self, column: int, row: int, colours: NDArray[np.uint8], words: str = "") -> None:
         """Draw red, green, blue and opacity in a thin frame."""
-        left, top = column * (SIDE + GAP) + GAP // 2, row * (SIDE + self.words) + self.words
+        left, top = column * (SIDE + GAP) + GAP // 2, self.top(row)
         down, along = (np.arange(SIDE) * size // SIDE for size in colours.shape[:2])
         framed = np.full((SIDE + 2, SIDE + 2, 4), (EDGE, EDGE, EDGE, 255), dtype=np.uint8)
         framed[1:-1, 1:-1] = colours[down][:, along]
@@ -50,12 +50,15 @@ class Sheet:
 
     def say(self, column: int, row: int, words: str) -> None:
         """Write above the place of a picture."""
-        x, y = column * (SIDE + GAP) + (GAP + SIDE) / 2, row * (SIDE + self.words) + self.words - 6
+        x, y = column * (SIDE + GAP) + (GAP + SIDE) / 2, self.top(row) - 6
         self.texts.append((x, y, words))
 
     def name_row(self, row: int, words: str) -> None:
         """Write in the middle of the first column."""
-        self.texts.append((SIDE / 2, (row + 1) * (SIDE + self.words) - SIDE / 4, words))
+        self.texts.append((SIDE / 2, self.top(row) + 0.75 * SIDE, words))
+
+    def top(self, row: int) -> int:
+        return self.head + row * (SIDE + self.words) + self.words
 
     def figure(self, scale: float = 1.0) -> Any:
         """All of it as a figure; `scale` makes the pictures smaller, not the words."""
@@ -120,12 +123,12 @@ def overlap_sheet(results: Results, row: OverlapRow) -> Any:
 
 def dimension_sheet(results: Results, one: Dimensions) -> Any:
     """A row for each dimension of a capsule, a column for each step it is moved by."""
-    sheet = Sheet(1 + len(one.steps), len(one.pictures) + 1, words=GAP)
+    sheet = Sheet(1 + len(one.steps), len(one.pictures), words=GAP, head=2 * WORDS)
+    sheet.say(0, 0, results.class_names[one.predicted])
     for column, step in enumerate(one.steps, start=1):
-        sheet.say(column, 1, signed(step))
-    sheet.say(0, 1, results.class_names[one.predicted])
-    for line, pictures in enumerate(one.pictures, start=1):
-        sheet.name_row(line, str(line))
+        sheet.say(column, 0, signed(step))
+    for line, pictures in enumerate(one.pictures):
+        sheet.name_row(line, str(line + 1))
         for column, picture in enumerate(pictures, start=1):
             sheet.put(column, line, picture)
     return sheet.figure(scale=0.4)

@@ -13,19 +13,35 @@ from PIL import Image
 
 from closecall.report import (
     Card,
+    Cell,
+    Change,
     Line,
     Page,
+    Range,
     Section,
     Shot,
+    Strip,
+    Tile,
+    bullets,
     cards,
+    command_line,
     difference_uri,
+    facts,
+    folded,
     gallery,
     image_uri,
     line_chart,
+    note,
     panels,
     paragraph,
+    plain_axis,
+    ranges,
+    sheet,
+    sortable_table,
+    strips,
     subheading,
     table,
+    tiles,
 )
 
 EVIL = '<script>alert("1")</script>&\'"'
@@ -72,8 +88,17 @@ def page() -> str:
         gallery([Shot(uri, uri, uri, EVIL, EVIL, EVIL, EVIL, closed=True)]),
         panels([line_chart(EVIL, [Line(EVIL, [0.5, 0.25])])]),
         table([EVIL], [[EVIL]]),
+        note(EVIL),
+        bullets([EVIL]),
+        command_line(EVIL),
+        facts([(EVIL, EVIL)]),
+        folded(EVIL, [paragraph(EVIL)]),
+        ranges([Range(EVIL, 0.0, None, EVIL, "open", 1)], plain_axis([1.0], EVIL), EVIL),
+        strips([Strip(uri, EVIL, [Change(EVIL, 1, uri, uri, EVIL, EVIL, EVIL, EVIL, "open")])]),
+        tiles([Tile([(uri, EVIL)], EVIL)]),
+        sheet([(EVIL, uri, EVIL)], [EVIL]),
     ]
-    return Page(EVIL, EVIL, [Section(EVIL, blocks)], EVIL).html()
+    return Page(EVIL, EVIL, [Section(EVIL, blocks, EVIL)], EVIL).html()
 
 
 def test_no_text_becomes_markup(page: str) -> None:
@@ -81,11 +106,40 @@ def test_no_text_becomes_markup(page: str) -> None:
     assert not [tag for tag, _ in Outline(page).tags if tag == "script"]
 
 
+def test_only_a_page_with_something_to_sort_has_a_script(page: str) -> None:
+    sortable = sortable_table(EVIL, [EVIL], [[Cell(EVIL, EVIL, EVIL, 1)]])
+    tags = Outline(Page(EVIL, EVIL, [Section(EVIL, [sortable])]).html()).tags
+    assert [tag for tag, _ in tags].count("script") == 1
+    plain = Page("t", "l", [Section("s", [paragraph('<table class="sortable"')])]).html()
+    assert "<script" not in plain
+
+
+def test_cells_carry_the_value_they_are_sorted_by() -> None:
+    drawn = sortable_table(
+        "t", ["n", "m"], [[Cell("1.2 k", 1234.5), Cell("x", "y")], [Cell("none"), Cell("z", "z")]]
+    )
+    cells = [attributes for tag, attributes in Outline(drawn).tags if tag == "td"]
+    assert [cell.get("data-key") for cell in cells] == ["1234.5", "y", None, "z"]
+    assert [cell["data-head"] for cell in cells] == ["n", "m", "n", "m"]
+    assert [cell.get("class") for cell in cells] == [None, "text", None, "text"]
+
+
+def test_intervals_lie_on_the_scale() -> None:
+    axis = plain_axis([0.0, 0.4])
+    shown = [Range("a", 0.1, 0.3, "", "bounded", 1), Range("b", 0.2, None, "", "open", 2)]
+    drawn = ranges(shown, axis, "spoken")
+    assert re.findall(r'<i class="\w+ tone\d" style="left:([\d.]+)%;width:([\d.]+)%">', drawn) == [
+        ("25.00", "50.00"),
+        ("50.00", "50.00"),
+    ]
+    assert 'role="img" aria-label="spoken"' in drawn
+
+
 def test_nothing_is_fetched_and_every_image_is_described(page: str) -> None:
     for tag, attributes in Outline(page).tags:
         assert tag not in ("link", "script", "iframe", "object")
         for name in ("src", "href"):
-            assert (attributes.get(name) or "data:").startswith("data:")
+            assert (attributes.get(name) or "data:").startswith(("data:", "#"))
         if tag == "img":
             assert attributes["alt"]
         if tag == "svg":

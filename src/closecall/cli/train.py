@@ -20,16 +20,26 @@ _ARCHITECTURE, _LEARNING, _PROVING = "The model", "The training", "Made to be pr
 @app.command()
 def train(
     out: Annotated[Path, typer.Option(help="The folder to write the model and its curves into.")],
-    model: Annotated[str, typer.Option(help="dnn, cnn or capsnet.", rich_help_panel=_ARCHITECTURE)] = "dnn",
+    model: Annotated[
+        str, typer.Option(help="dnn, cnn, cnn-baseline or capsnet.", rich_help_panel=_ARCHITECTURE)
+    ] = "dnn",
     sizes: Annotated[
         str | None,
         typer.Option(help="The hidden layers of a dnn, such as 20,20,10.", rich_help_panel=_ARCHITECTURE),
     ] = None,
     blocks: Annotated[str | None, typer.Option(help=_BLOCKS_HELP, rich_help_panel=_ARCHITECTURE)] = None,
+    kernels: Annotated[
+        str | None,
+        typer.Option(
+            help="The kernels of a cnn-baseline's convolutions; 256,256,128 unless given.",
+            rich_help_panel=_ARCHITECTURE,
+        ),
+    ] = None,
     hidden: Annotated[
         str | None,
         typer.Option(
-            help="The dense layers after a cnn's blocks; empty for none.", rich_help_panel=_ARCHITECTURE
+            help="The dense layers after a cnn's or cnn-baseline's convolutions; empty for none.",
+            rich_help_panel=_ARCHITECTURE,
         ),
     ] = None,
     convolution: Annotated[
@@ -141,6 +151,7 @@ def train(
     given: dict[str, Any] = {
         "sizes": None if sizes is None else _numbers(sizes, "--sizes"),
         "blocks": None if blocks is None else blocks.split(","),
+        "kernels": None if kernels is None else _numbers(kernels, "--kernels"),
         "hidden": None if hidden is None else _numbers(hidden, "--hidden"),
         "convolution": convolution,
         "bias": bias,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from closecall.models.blocks import Block
 from closecall.models.capsnet import CapsNet
 from closecall.models.cnn import CNN, PaperConv2d
+from closecall.models.cnn_baseline import CNNBaseline
 from closecall.models.dnn import DNN
 from closecall.models.registry import MODELS, Classifier, build, kind_of
 from closecall.models.size import count_parameters, count_units
@@ -21,6 +22,7 @@ __all__ = [
     "DNN",
     "MODELS",
     "Block",
+    "CNNBaseline",
     "CapsNet",
     "Classifier",
     "PaperConv2d",

@@ -12,9 +12,15 @@ from torch import nn
 from closecall.errors import ModelError
 from closecall.models.capsnet import CapsNet
 from closecall.models.cnn import CNN
+from closecall.models.cnn_baseline import CNNBaseline
 from closecall.models.dnn import DNN
 
-MODELS: dict[str, type[nn.Module]] = {"dnn": DNN, "cnn": CNN, "capsnet": CapsNet}
+MODELS: dict[str, type[nn.Module]] = {
+    "dnn": DNN,
+    "cnn": CNN,
+    "cnn-baseline": CNNBaseline,
+    "capsnet": CapsNet,
+}
 
 
 class Classifier(Protocol):

@@ -35,6 +35,9 @@ def summarise(described: Mapping[str, Any]) -> str:
         dense = "-".join(str(size) for size in config["hidden"])
         kernels = "" if config["convolution"] == "standard" else f"{config['convolution']} convolution "
         return f"{kernels}{blocks} {dense}".strip()
+    if described["kind"] == "cnn-baseline":
+        parts = (config["kernels"], config["hidden"])
+        return "{} kernels 5x5, {}".format(*("-".join(map(str, sizes)) for sizes in parts))
     if described["kind"] == "capsnet":
         return f"{config['preset']} capsules, {config['routing']} routing"
     return str(described["kind"])

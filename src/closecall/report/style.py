@@ -146,7 +146,10 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
 .sortable td { vertical-align: top; }
 .sortable .text { text-align: left; }
 .sortable td > span { display: inline-block; text-align: inherit; }
-.sortable small { display: block; color: var(--faint); font-size: 0.82rem; white-space: normal; }
+.sortable small { display: block; color: var(--faint); font-size: 0.82rem; }
+.sortable .text small { white-space: normal; }
+.sortable th, .sortable td { padding: 0.4rem 0.55rem; }
+.sortable th:first-child, .sortable td:first-child { padding-left: 0; }
 @media (max-width: 40rem) {
   .sortable, .sortable tbody, .sortable tr, .sortable td, .sortable thead { display: block; }
   .sortable thead tr { display: flex; flex-wrap: wrap; gap: 0.2rem 0.9rem; }
@@ -159,7 +162,7 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
   .sortable td:first-child { font-weight: 650; }
   .sortable td > span, .sortable .text { text-align: right; }
   .sortable th.text { text-align: left; }
-  .ranges { grid-template-columns: 1fr auto; grid-auto-flow: dense; padding: 1rem 1rem 1.8rem; }
+  .ranges { grid-template-columns: auto 1fr; grid-auto-flow: dense; padding: 1rem 1rem 1.8rem; }
   .ranges .track { grid-column: 1 / -1; grid-row: auto; }
   .ranges .far { text-align: right; }
   .ranges .scale { grid-column: 1 / -1; }

@@ -62,7 +62,7 @@ def line(row: EncodingRow) -> list[Cell]:
     gap_left = percent(gap) if math.isfinite(gap) else "unknown"
     held_out = row.validation_accuracy
     return [
-        Cell(PAIRINGS[row.pairing], row.pairing),
+        Cell(row.pairing, row.pairing),
         Cell(row.model, row.model, row.description, TONES[row.family]),
         Cell(
             percent(row.accuracy), row.accuracy, "" if held_out is None else f"{percent(held_out)} held out"

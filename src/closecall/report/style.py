@@ -28,6 +28,7 @@ header { padding-top: 3rem; padding-bottom: 0.5rem; }
 h1 { font-size: clamp(1.9rem, 5vw, 2.9rem); line-height: 1.12; letter-spacing: -0.02em; margin: 0 0 0.6rem; }
 h2 { font-size: 1.35rem; margin: 3rem 0 0.3rem; letter-spacing: -0.01em; }
 h3 { font-size: 1rem; margin: 1.8rem 0 0.6rem; color: var(--faint); font-weight: 600; }
+p, li, figcaption, .model, .who, h1, h2, h3 { overflow-wrap: anywhere; }
 p { max-width: 44rem; margin: 0.4rem 0 0.9rem; }
 .lead { font-size: 1.12rem; color: var(--faint); }
 .cards { display: grid; gap: 1rem; margin: 1rem 0;
@@ -98,11 +99,11 @@ ul { max-width: 44rem; padding-left: 1.2rem; }
 li { margin: 0.25rem 0; }
 dl.facts { grid-template-columns: minmax(7rem, auto) 1fr; max-width: 52rem; gap: 0.35rem 1.2rem; }
 dl.facts dd { text-align: left; overflow-wrap: anywhere; }
-.ranges { display: grid; grid-template-columns: auto 1fr auto; gap: 0.55rem 1rem; align-items: center;
-  background: var(--sheet); border: 1px solid var(--rule); border-radius: 14px; padding: 1.1rem 1.3rem 2rem;
-  margin: 1rem 0 0.3rem; }
+.ranges { display: grid; grid-template-columns: minmax(4rem, auto) minmax(10rem, 1fr) auto;
+  gap: 0.55rem 1rem; align-items: center; background: var(--sheet); border: 1px solid var(--rule);
+  border-radius: 14px; padding: 1.1rem 1.3rem 2rem; margin: 1rem 0 0.3rem; }
 .ranges .who { font-weight: 600; }
-.ranges .far { font-variant-numeric: tabular-nums; }
+.ranges .far { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .ranges .track { position: relative; height: 1.1rem; background: var(--ground); border-radius: 5px; }
 .ranges .track i { position: absolute; top: 0; bottom: 0; min-width: 5px; border-radius: 4px;
   background: var(--tone); }
@@ -122,8 +123,8 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
 .changes { display: grid; gap: 1.1rem; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); }
 .one .model { font-size: 0.9rem; font-weight: 600; margin-bottom: 0.35rem; }
 .one .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0.4rem; max-width: 16rem; }
-.one .change { display: flex; align-items: baseline; gap: 0.4rem; margin-top: 0.4rem; font-weight: 650;
-  max-width: 16rem; }
+.one .change { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 0.4rem; margin-top: 0.4rem;
+  font-weight: 650; max-width: 16rem; }
 .one .from { color: var(--one); font-size: 1.15rem; }
 .one .to { color: var(--accent); font-size: 1.15rem; }
 .one .far { margin-left: auto; font-variant-numeric: tabular-nums; }
@@ -144,10 +145,10 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
 .sortable [aria-sort="ascending"] button::after { content: " ↑"; opacity: 1; }
 .sortable [aria-sort="descending"] button::after { content: " ↓"; opacity: 1; }
 .sortable td { vertical-align: top; }
-.sortable .text { text-align: left; }
+.sortable .text { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 6rem;
+  max-width: 14rem; }
 .sortable td > span { display: inline-block; text-align: inherit; }
 .sortable small { display: block; color: var(--faint); font-size: 0.82rem; }
-.sortable .text small { white-space: normal; }
 .sortable th, .sortable td { padding: 0.4rem 0.55rem; }
 .sortable th:first-child, .sortable td:first-child { padding-left: 0; }
 @media (max-width: 40rem) {
@@ -157,12 +158,12 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
   .sortable tbody tr { background: var(--sheet); border: 1px solid var(--rule); border-radius: 12px;
     padding: 0.5rem 0.9rem; margin: 0.7rem 0; }
   .sortable td, .sortable td:first-child { display: flex; justify-content: space-between; gap: 1rem;
-    padding: 0.2rem 0; border: 0; white-space: normal; }
+    max-width: none; padding: 0.2rem 0; border: 0; white-space: normal; }
   .sortable td::before { content: attr(data-head); color: var(--faint); }
   .sortable td:first-child { font-weight: 650; }
   .sortable td > span, .sortable .text { text-align: right; }
   .sortable th.text { text-align: left; }
-  .ranges { grid-template-columns: auto 1fr; grid-auto-flow: dense; padding: 1rem 1rem 1.8rem; }
+  .ranges { grid-template-columns: minmax(0, 1fr) auto; grid-auto-flow: dense; padding: 1rem 1rem 1.8rem; }
   .ranges .track { grid-column: 1 / -1; grid-row: auto; }
   .ranges .far { text-align: right; }
   .ranges .scale { grid-column: 1 / -1; }

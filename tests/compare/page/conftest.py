@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from closecall import data
 from closecall.compare.page import write_report
+from closecall.compare.page.report import comparison_page
 from closecall.compare.results import (
     CapsuleRow,
     Dimensions,
@@ -256,6 +258,47 @@ def made_up_results() -> Results:
     )
 
 
+def awkward_results() -> Results:
+    """Colour images, long names, a model from elsewhere and a single seed."""
+    made = made_up_results()
+    own = replace(
+        made.models[1],
+        name="a-network-with-a-name-that-goes-on-and-on",
+        kind="other",
+        source="runs/" + "deep/" * 20 + "network.onnx",
+        accuracy=[0.91],
+        training_seconds=[],
+    )
+    rows = [
+        replace(row, original=coloured(row.original), nearest=coloured(row.nearest)) for row in made.distances
+    ]
+    return replace(
+        made,
+        class_names=[
+            "aeroplane",
+            "automobile",
+            "bird",
+            "cat",
+            "deer",
+            "dog",
+            "frog",
+            "horse",
+            "ship",
+            "lorry",
+        ],
+        test_images=10_000,
+        seeds=[0],
+        models=[*made.models, own],
+        distances=rows + [replace(row, model=own.name) for row in rows if row.model == "cnn"],
+        overlapping=[],
+        capsules=[],
+    )
+
+
+def coloured(grey: Picture | None) -> Picture | None:
+    return None if grey is None else [grey[0], grey[0][::-1], grey[0]]
+
+
 @pytest.fixture(scope="session")
 def results() -> Results:
     return made_up_results()
@@ -267,3 +310,10 @@ def report(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("comparison")
     (folder / "results.json").write_text(results.to_json(), encoding="utf-8")
     return write_report(Results.read(folder / "results.json"), folder)
+
+
+@pytest.fixture(scope="session")
+def awkward_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = tmp_path_factory.mktemp("awkward") / "report.html"
+    page.write_text(comparison_page(awkward_results()).html(), encoding="utf-8")
+    return page

@@ -40,7 +40,7 @@ def capsules_section(results: Results) -> Section:
 
 def overlap_blocks(results: Results) -> list[str]:
     if not results.overlapping:
-        return [paragraph(f"Overlapping images were not tried: there are none for {results.dataset} here.")]
+        return [paragraph("Overlapping digits were not tried.")]
     lines = [overlap_line(results, row) for row in results.overlapping]
     blocks = [
         subheading("Overlapping digits"),

@@ -208,7 +208,7 @@ def how_made() -> HowMade:
         finished="2030-01-02 03:05:10",
         measured_seconds=65.0,
         threads=1,
-        solver="HiGHS",
+        solver="highs",
         time_limit=2.0,
         milp_time_limit=10.0,
         gap=1e-4,

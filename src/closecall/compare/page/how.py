@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from closecall.compare.page.numbers import NORM_NAMES, count, duration, listed
+from closecall.compare.page.numbers import NORM_NAMES, SOLVER_NAMES, count, duration, listed
 from closecall.compare.results import Results
 from closecall.report import Section, bullets, command_line, facts, paragraph, subheading
 
@@ -54,7 +54,7 @@ def surroundings(results: Results) -> list[tuple[str, str]]:
     how = results.how
     versions = {"closecall": how.version, "Python": how.python, **how.packages}
     return [
-        ("solver", how.solver),
+        ("solver", SOLVER_NAMES[how.solver]),
         ("threads", str(how.threads)),
         ("machine", how.machine),
         ("measured", f"{duration(how.measured_seconds)} in all, from {how.started} to {how.finished}"),

@@ -12,7 +12,7 @@ from closecall.compare.page.duel import (
     solved_words,
     suitable_words,
 )
-from closecall.compare.page.numbers import count, duration, median, percent
+from closecall.compare.page.numbers import SOLVER_NAMES, count, duration, median, percent
 from closecall.compare.results import EncodingRow, Results
 from closecall.report import (
     Axis,
@@ -46,7 +46,7 @@ def milps_section(results: Results) -> Section:
         paragraph(
             "The same question, the nearest adversarial of one image, as a 0-1 MILP of a fully connected and "
             "of a convolutional network, in the tight form and within the distance that an attack had "
-            f"reached. {results.how.solver} had {duration(results.how.milp_time_limit)} for each. Figures "
+            f"reached. {SOLVER_NAMES[results.how.solver]} had {duration(results.how.milp_time_limit)} for each. Figures "
             "are medians over the images; an unsolved question counts with its time limit."
         ),
         paragraph(in_all),

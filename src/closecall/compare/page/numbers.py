@@ -14,6 +14,7 @@ NORM_WORDS = {
     "linf": "the largest change of any pixel",
     "l0": "the number of changed values",
 }
+SOLVER_NAMES = {"highs": "HiGHS", "scip": "SCIP", "gurobi": "Gurobi", "cplex": "CPLEX"}
 APART = "\N{NO-BREAK SPACE}"
 MANY = 1000  # from so many test images on, a hundredth of a percent means something
 

@@ -5,6 +5,7 @@ BIN := .venv/bin
 
 demo: .venv/.installed
 	$(BIN)/closecall demo --out runs/demo
+	$(BIN)/closecall compare --dataset digits --preset quick --out runs/comparison
 
 test: .venv/.installed-dev lint
 	$(BIN)/pytest -n 2 -q

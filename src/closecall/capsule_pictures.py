@@ -33,7 +33,7 @@ def perturbation_sheet(model: CapsNet, image: NDArray[np.float32], names: Sequen
     with torch.no_grad():
         capsules, scores = model.encode(torch.from_numpy(image).unsqueeze(0))
         chosen = scores.argmax(1)
-        rows = _perturbed(model, capsules, chosen)
+        rows = perturbed(model, capsules, chosen)
         restored = model.decode(capsules, chosen)[0]
     dimensions = len(rows)
     figure, grid = _figure_grid(dimensions + 1, len(STEPS), cell=0.44, left=0.4, top=0.08)
@@ -55,7 +55,7 @@ def perturbation_sheet(model: CapsNet, image: NDArray[np.float32], names: Sequen
     return figure
 
 
-def _perturbed(model: CapsNet, capsules: Tensor, chosen: Tensor) -> NDArray[np.float32]:
+def perturbed(model: CapsNet, capsules: Tensor, chosen: Tensor) -> NDArray[np.float32]:
     """Decode every dimension moved by every step: (dimensions, steps, channels, height, width)."""
     dimensions = capsules.shape[2]
     moved = capsules.repeat(dimensions * len(STEPS), 1, 1).reshape(

@@ -49,6 +49,7 @@ def main() -> None:
 
 from closecall.cli import bench as _bench  # noqa: E402, F401
 from closecall.cli import capsules as _capsules  # noqa: E402, F401
+from closecall.cli import compare as _compare  # noqa: E402, F401
 from closecall.cli import demo as _demo  # noqa: E402, F401
 from closecall.cli import predict as _predict  # noqa: E402, F401
 from closecall.cli import query as _query  # noqa: E402, F401

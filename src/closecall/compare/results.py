@@ -289,6 +289,8 @@ def build(kind: type[Row], content: Mapping[str, Any]) -> Row:
 
 def _value(hint: Any, content: Any) -> Any:
     """Turn JSON into what a type hint asks for; a number may come as a whole one."""
+    if hint is Any:
+        return content
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         if content is None:

@@ -1,0 +1,91 @@
+"""`closecall compare`: models on the same images, measured and shown on one page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from closecall.cli import app
+
+INTERRUPTED = 130
+_MODELS, _AMOUNT = "The models", "How much"
+
+
+@app.command()
+def compare(
+    dataset: Annotated[str, typer.Option(help="digits, mnist, fashion, cifar10, or a path.")],
+    out: Annotated[Path, typer.Option(help="The folder for the page, the numbers and the trained models.")],
+    models: Annotated[
+        str,
+        typer.Option(
+            help="Any of dnn, cnn, cnn-baseline and capsnet, separated by commas.", rich_help_panel=_MODELS
+        ),
+    ] = "dnn,cnn,cnn-baseline,capsnet",
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH",
+            help="A trained model instead of one trained here: a folder, an .onnx file or zoo:NAME.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
+    preset: Annotated[
+        str,
+        typer.Option(
+            help="quick: a minute on small images; full: an hour on MNIST.", rich_help_panel=_AMOUNT
+        ),
+    ] = "quick",
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="How often each model is trained; unless given, 2 (quick) or 3 (full).",
+            rich_help_panel=_AMOUNT,
+        ),
+    ] = None,
+    images: Annotated[
+        int | None,
+        typer.Option(help="Test images whose distances are asked for.", rich_help_panel=_AMOUNT),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for each of these distances.", rich_help_panel=_AMOUNT)
+    ] = None,
+    norm: Annotated[str, typer.Option(help="linf, l1, l2 or l0.", rich_help_panel=_AMOUNT)] = "linf",
+    threads: Annotated[int, typer.Option(help="Threads for everything.", rich_help_panel=_AMOUNT)] = 1,
+) -> None:
+    """Train or take models, measure them on the same images, and write one page that shows it all.
+
+    The folder gets report.html, results.json, csv and figures. What was measured is kept there: the same
+    command after an interruption goes on where it stopped.
+    """
+    # Before anything imports numpy: a library that was loaded with more threads keeps them.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(max(1, threads))
+
+    from rich.console import Console
+
+    from closecall.cli.progress import showing_interval
+    from closecall.compare.contenders import parse_given
+    from closecall.compare.page import write_report
+    from closecall.compare.progress import Progress
+    from closecall.compare.run import Wishes
+    from closecall.compare.run import compare as run_comparison
+
+    console = Console(highlight=False, soft_wrap=True)
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    wishes = Wishes(
+        dataset, names, parse_given(model or []), preset, seeds, norm, images, time_limit, threads
+    )  # fmt: skip
+    try:
+        results = run_comparison(wishes, out, Progress(console, showing_interval))
+        console.print("— the page and its figures")
+        page = write_report(results, out)
+    except KeyboardInterrupt:
+        typer.echo(
+            "closecall: interrupted; what was measured is kept: run the same command again to go on.",
+            err=True,
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    console.print(f"The page is {page}")

@@ -46,8 +46,8 @@ def milps_section(results: Results) -> Section:
         paragraph(
             "The same question, the nearest adversarial of one image, as a 0-1 MILP of a fully connected and "
             "of a convolutional network, in the tight form and within the distance that an attack had "
-            f"reached. {SOLVER_NAMES[results.how.solver]} had {duration(results.how.milp_time_limit)} for each. Figures "
-            "are medians over the images; an unsolved question counts with its time limit."
+            f"reached. {SOLVER_NAMES[results.how.solver]} had {duration(results.how.milp_time_limit)} for "
+            "each. Figures are medians over the images; an unsolved question counts with its time limit."
         ),
         paragraph(in_all),
         bullets(each),

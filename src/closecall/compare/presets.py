@@ -122,12 +122,12 @@ _QUICK_SMALL = Preset(
 _QUICK_LARGE = replace(
     _QUICK_SMALL,
     train_images=6000,
-    epochs={"dnn": 6, "cnn": 6, "cnn-baseline": 2, "capsnet": 3},
+    epochs={"dnn": 20, "cnn": 20, "cnn-baseline": 3, "capsnet": 3},
     time_limit=5.0,
     milp_time_limit=5.0,
     moved_images=500,
-    overlapping_pairs=(3000, 500),
-    overlapping_epochs=2,
+    overlapping_pairs=(6000, 500),
+    overlapping_epochs=4,
     sizes={
         "dnn": {"sizes": [24, 24]},
         "cnn": cnn_config(8, 10, small=False),
@@ -159,15 +159,15 @@ _FULL_SMALL = replace(
 )
 _FULL_LARGE = replace(
     _FULL_SMALL,
-    epochs={"dnn": 12, "cnn": 12, "cnn-baseline": 4, "capsnet": 6},
-    images=20,
-    time_limit=25.0,
+    epochs={"dnn": 12, "cnn": 12, "cnn-baseline": 3, "capsnet": 6},
+    images=16,
+    time_limit=20.0,
     milp_images=4,
     milp_time_limit=30.0,
     moved_images=2000,
     few_steps={"dnn": 300, "cnn": 300, "cnn-baseline": 150, "capsnet": 300},
-    overlapping_pairs=(20_000, 5000),
-    overlapping_epochs=4,
+    overlapping_pairs=(30_000, 5000),
+    overlapping_epochs=3,
     sizes={
         "dnn": {"sizes": [50, 50]},
         "cnn": cnn_config(16, 32, small=False),

@@ -124,6 +124,12 @@ def test_cells_carry_the_value_they_are_sorted_by() -> None:
     assert [cell.get("class") for cell in cells] == [None, "text", None, "text"]
 
 
+def test_lists_set_code_apart() -> None:
+    assert bullets(["run `a <b>` now", "a ` alone"]) == (
+        "<ul><li>run <code>a &lt;b&gt;</code> now</li><li>a ` alone</li></ul>"
+    )
+
+
 def test_intervals_lie_on_the_scale() -> None:
     axis = plain_axis([0.0, 0.4])
     shown = [Range("a", 0.1, 0.3, "", "bounded", 1), Range("b", 0.2, None, "", "open", 2)]

@@ -45,9 +45,9 @@ def shares_axis(values: Sequence[float], label: str = "") -> Axis:
 
 
 def plain_axis(values: Sequence[float], label: str = "") -> Axis:
-    """Round ends that hold 0 and all values, with about four round ticks between them."""
+    """Round ends that hold 0 and all values, with about five round steps between them."""
     low, high = min(0.0, *values), max(0.0, *values)
-    step = round_step((high - low) / TICKS)
+    step = round_step((high - low) / (TICKS + 1))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     last = max(last, first + 1)
     return Axis(first * step, last * step, [number * step for number in range(first, last + 1)], label)

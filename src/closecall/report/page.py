@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -106,7 +107,9 @@ def note(text: str) -> str:
 
 
 def bullets(texts: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+    """A list; what stands between backticks is set as code."""
+    coded = (re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)) for text in texts)
+    return f"<ul>{''.join(f'<li>{text}</li>' for text in coded)}</ul>"
 
 
 def command_line(text: str) -> str:

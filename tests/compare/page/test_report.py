@@ -129,6 +129,11 @@ def test_the_hardest_to_fool_is_named_only_when_proven(results: Results) -> None
     assert "0.2500 or more, while for dnn half of them need no more than 0.2000" in answer_words(
         results, apart
     )
+    third = with_distances(
+        results, **{"dnn": [(0.3, 0.4)], "cnn": [(0.1, 0.2)], "cnn-baseline": [(0.15, 0.35)]}
+    )
+    assert "The hardest to fool is dnn or cnn-baseline:" in answer_words(results, third)
+    assert "is not settled; it is proven not to be cnn." in answer_words(results, third)
     touching = with_distances(results, dnn=[(0.1, 0.26)], cnn=[(0.25, 0.3)])
     assert "is not settled" in answer_words(results, touching)
     unbounded = with_distances(results, dnn=[(0.1, None)], cnn=[(0.25, 0.3)])

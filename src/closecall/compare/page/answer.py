@@ -101,18 +101,25 @@ def most_accurate(results: Results) -> str:
 
 
 def hardest_to_fool(proven: Sequence[Known]) -> str:
-    """Name the model whose median is proven to be above every other's, or say that none is."""
+    """Name the model whose median is proven to be above every other's, or those that it may be."""
     furthest = max(proven, key=lambda part: part.lower)
-    others = [part for part in proven if part is not furthest]
+    rivals = [part for part in proven if part is furthest or part.upper >= furthest.lower]
+    others = [part for part in proven if part not in rivals]
     names = listed([part.model.name for part in proven])
-    if all(furthest.lower > other.upper for other in others):
-        nearest = max(others, key=lambda part: part.upper)
-        return (
-            f"Of those with proofs ({names}), {furthest.model.name} is the hardest to fool: half of the "
-            f"images need a change of {rounded_down(furthest.lower)} or more, while for "
-            f"{nearest.model.name} half of them need no more than {rounded_up(nearest.upper)}."
+    if len(rivals) > 1:
+        behind = (
+            f"; it is proven not to be {' or '.join(part.model.name for part in others)}" if others else ""
         )
-    return f"The proven intervals of {names} overlap: which of them is the hardest to fool is not settled."
+        return (
+            f"The hardest to fool is {' or '.join(part.model.name for part in rivals)}: their proven "
+            f"intervals overlap, so that it is not settled{behind}."
+        )
+    nearest = max(others, key=lambda part: part.upper)
+    return (
+        f"Of those with proofs ({names}), {furthest.model.name} is the hardest to fool: half of the images "
+        f"need a change of {rounded_down(furthest.lower)} or more, while for {nearest.model.name} half of "
+        f"them need no more than {rounded_up(nearest.upper)}."
+    )
 
 
 def reading_words(results: Results, measured: Sequence[Known]) -> str:

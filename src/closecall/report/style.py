@@ -133,7 +133,7 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
   grid-template-columns: repeat(auto-fill, minmax(5rem, 1fr)); }
 .tiles img + img { margin-top: 0.3rem; }
 .tiles .wrong { color: var(--accent); }
-.sheet { display: grid; grid-template-columns: max-content minmax(0, 42rem); gap: 2px 0.7rem;
+.sheet { display: grid; grid-template-columns: max-content minmax(0, 34rem); gap: 2px 0.7rem;
   align-items: center; justify-content: start; margin: 1rem 0; color: var(--faint); font-size: 0.8rem;
   font-variant-numeric: tabular-nums; }
 .sheet img { width: 100%; display: block; image-rendering: pixelated; }

@@ -93,7 +93,8 @@ def test_the_conclusion_says_what_the_pairings_agree_on(duel: Callable[..., Duel
     assert half.startswith("In all: only at matched accuracy do the numbers tell the two MILPs apart")
     slight = conclusion([duel(dnn[:3], cnn[:3]), duel(dnn, dnn, "size")])
     assert (
-        slight == "In all: only at matched accuracy do the numbers lean to a side, the DNN's, and not surely."
+        slight
+        == "In all: only at matched accuracy do the numbers lean to a side, without being sure: the DNN's."
     )
     # What was trained for the comparison was not matched, so it decides only where there is nothing else.
     assert conclusion([duel(dnn, dnn), duel(dnn, cnn, "as trained")]).endswith(

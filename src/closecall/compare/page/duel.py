@@ -131,10 +131,13 @@ def conclusion(duels: Sequence[Duel]) -> str:
     if len({duel.lean for duel in leaning}) > 1:
         return f"In all, it depends on what is held equal: {families}{doubt(leaning)}."
     name = FAMILIES[leaning[0].lean]
-    if len(leaning) < len(matched) and all(duel.sure for duel in leaning):
-        return f"In all: only {ways(leaning)} do the numbers tell the two MILPs apart, in favour of the {name}'s."
     if len(leaning) < len(matched):
-        return f"In all: only {ways(leaning)} do the numbers lean to a side, the {name}'s, and not surely."
+        said = (
+            "tell the two MILPs apart, in favour of"
+            if leaning[0].sure
+            else "lean to a side, without being sure:"
+        )
+        return f"In all: only {ways(leaning)} do the numbers {said} the {name}'s."
     if all(duel.sure for duel in leaning):
         return (
             f"In all: {ways(matched)}, the {name}'s MILP is the more suitable for these networks and images."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +19,14 @@ from closecall.compare.contenders import Contender, known
 from closecall.compare.presets import Preset, cnn_config
 from closecall.compare.progress import Progress
 from closecall.compare.record import Record
+from closecall.train.threads import using_threads
 
 KINDS = presets.KINDS
 TINY = replace(
     presets.PRESETS["quick"][0],
     seeds=1,
     train_images=300,
-    epochs={"dnn": 8, "cnn": 8, "cnn-baseline": 1, "capsnet": 1},
+    epochs={"dnn": 12, "cnn": 20, "cnn-baseline": 1, "capsnet": 1},
     images=2,
     gallery=1,
     time_limit=1.0,
@@ -36,14 +37,20 @@ TINY = replace(
     few_steps={"dnn": 5, "cnn": 5, "cnn-baseline": 2, "capsnet": 2},
     sizes={
         "dnn": {"sizes": [6, 6]},
-        "cnn": cnn_config(2, 6, small=True),
+        "cnn": cnn_config(3, 8, small=True),
         "cnn-baseline": {"kernels": [2, 2, 2], "hidden": [8, 6]},
         "capsnet": {"preset": "small", "convolutions": ["4x3s2"], "primary_types": 2, "primary_size": 3,
                     "decoder": [8]},
     },
     dnn_ladder=(5,),
-    cnn_ladder=(1,),
+    cnn_ladder=(2,),
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with using_threads(1):
+        yield
 
 
 @pytest.fixture

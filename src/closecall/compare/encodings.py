@@ -64,6 +64,9 @@ def measure_encodings(comparison: Comparison, subjects: Sequence[Subject]) -> li
         (ladder["cnn"][-1], "as trained", ""),
     ]
     images = solvable_images(comparison, [rung.subject for rung, _, _ in asked])
+    if not images:
+        comparison.narrow("No MILPs: no test image is classified right by all of the networks they are for.")
+        return []
     return [measure_rung(comparison, rung, images, pairing, by) for rung, pairing, by in asked]
 
 
@@ -106,7 +109,7 @@ def matched_accuracy(dnns: Sequence[Rung], cnns: Sequence[Rung]) -> tuple[Rung, 
         ((dnn, cnn) for dnn in dnns for cnn in cnns),
         key=lambda pair: (
             round(abs(pair[0].validation_accuracy - pair[1].validation_accuracy), 6),
-            -pair[0].validation_accuracy,
+            -(pair[0].validation_accuracy + pair[1].validation_accuracy),
             pair[0].units + pair[1].units,
         ),
     )

@@ -161,7 +161,7 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
     max-width: none; padding: 0.2rem 0; border: 0; white-space: normal; }
   .sortable td::before { content: attr(data-head); color: var(--faint); }
   .sortable td:first-child { font-weight: 650; }
-  .sortable td > span, .sortable .text { text-align: right; }
+  .sortable td > span, .sortable .text { text-align: right; min-width: 0; max-width: none; }
   .sortable th.text { text-align: left; }
   .ranges { grid-template-columns: minmax(0, 1fr) auto; grid-auto-flow: dense; padding: 1rem 1rem 1.8rem; }
   .ranges .track { grid-column: 1 / -1; grid-row: auto; }

@@ -61,6 +61,11 @@ class Hunt:
             return self.domain.radius
         return self.distance * (1.0 - self.problem.gap)
 
+    @property
+    def answered(self) -> bool:
+        """Whether any witness will do, and there is one."""
+        return not self.problem.nearest and self.best is not None
+
     def offer(self, image: Vector, case: Case) -> bool:
         """Take an image as the incumbent if it reaches the case and is nearer."""
         image = self.domain.clip(image)
@@ -95,7 +100,7 @@ def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
     proven = dict.fromkeys(range(len(cases)), hunt.floor)
     unsettled = list(proven)
     try:
-        while unsettled and clock.left > 0 and (problem.nearest or hunt.best is None):
+        while unsettled and clock.left > 0 and not hunt.answered:
             unsettled = settle_each(hunt, cases, unsettled, proven)
     except KeyboardInterrupt:
         return Finding(hunt.best, min(proven.values()), hunt.tally.nodes, interrupted=True)
@@ -142,7 +147,7 @@ def settle(hunt: Hunt, case: Case, deadline: float) -> float:
             done, tree = squeeze_and_grow(hunt, case, domain, (relaxation, bounds), deadline)
         if done:
             return min(proven_all(hunt), math.inf if tree is None else tree.floor)
-        if time.perf_counter() >= deadline or (not hunt.problem.nearest and hunt.best is not None):
+        if time.perf_counter() >= deadline or hunt.answered:
             return max(hunt.lower, tree_lower(hunt, tree))
 
 
@@ -176,7 +181,7 @@ def squeeze_and_grow(
     with hunt.problem.clock.stage("squeeze"):
         for _ in range(ROUNDS):
             before = open_width(relaxation, bounds)
-            squeezed = squeeze(relaxation, bounds, deadline=deadline)
+            squeezed = squeeze(relaxation, bounds, deadline=deadline, everything=False)
             if squeezed.empty:
                 return True, None
             bounds = squeezed.bounds
@@ -215,9 +220,7 @@ def grow(
         def stop() -> bool:
             hunt.lower = max(hunt.lower, tree_lower(hunt, tree))
             hunt.report()
-            if not hunt.problem.nearest and hunt.best is not None:
-                return True
-            return hunt.wanted < START_ANEW * made_for
+            return hunt.answered or hunt.wanted < START_ANEW * made_for
 
         done = tree.search(nodes=nodes, deadline=deadline, stop=stop)
     return done, tree

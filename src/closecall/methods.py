@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from closecall.attacks import find_witness
 from closecall.bounds import Bounds, certified_radius, interval_bounds, linear_bounds
+from closecall.boxed import close_boxes
 from closecall.domain import Domain
 from closecall.encode import Encoding, encode
 from closecall.exact import search_by_branching
@@ -26,7 +27,9 @@ FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth
 
 ATTACK_SHARE = 0.3  # of the time limit
 FLOOR_SHARE = 0.4  # of the time limit, when the first lower bound must be there
-UNITS_FOR_LPS = 250  # networks with more units are searched by batched linear bounds
+UNITS_FOR_LPS = 250
+UNITS_FOR_CUTS = 1500  # networks with more units are searched by batched linear bounds only
+BATCHES_SHARE, BATCHES_SECONDS = 0.07, 30.0  # of the time limit, at most, where LPs with cuts come next
 PIXELS_FOR_LPS = 100
 
 Vector = NDArray[np.float64]
@@ -126,7 +129,8 @@ def solve_automatically(problem: Problem) -> Finding:
     The chosen solver is left with the paper's costs, with L0, with L2 on small images, and with what rounding
     keeps ours from closing.
     """
-    domain = problem.domain
+    domain, clock = problem.domain, problem.clock
+    medium = problem.network.units <= UNITS_FOR_CUTS
     small = problem.network.units <= UNITS_FOR_LPS
     small_image = problem.network.input_size <= PIXELS_FOR_LPS
     if (
@@ -139,10 +143,14 @@ def solve_automatically(problem: Problem) -> Finding:
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
     # In L∞ each pixel costs an LP two rows.
-    if small and (domain.norm.name == "l1" or (domain.norm.name == "linf" and small_image)):
+    if (domain.norm.name == "l1" and medium) or (domain.norm.name == "linf" and small and small_image):
         found = search_by_branching(problem, witness)
+    elif domain.norm.name == "linf" and medium:
+        found = search_by_batches(problem, witness, min(BATCHES_SHARE * clock.limit, BATCHES_SECONDS))
+        if not settled(problem, found) and not found.interrupted and clock.left > 0:
+            found = close_boxes(problem, found)
     else:
-        found = search_by_batches(problem, witness)
+        found = search_by_batches(problem, witness, clock.limit)
     if settled(problem, found) or found.interrupted or problem.clock.left <= 0:
         return found
     return solve_rest(problem, found)
@@ -156,15 +164,19 @@ def settled(problem: Problem, found: Finding) -> bool:
     return not problem.nearest or found.lower >= (1.0 - problem.gap) * distance - 1e-9
 
 
-def search_by_batches(problem: Problem, witness: Vector | None) -> Finding:
-    """Refute the domain if there is no witness yet; from a witness, shrink to the nearest."""
+def search_by_batches(problem: Problem, witness: Vector | None, seconds: float) -> Finding:
+    """Refute the domain if there is no witness yet; from a witness, shrink to the nearest.
+
+    All of it within so many seconds from the beginning of the whole search.
+    """
     from closecall.batched import refute, shrink  # waits for torch
 
     nodes, clock = 0, problem.clock
+    seconds = min(seconds, clock.limit)
     with clock.stage("bounds"):
         ball = problem.domain if witness is None else problem.domain.within(problem.domain.distance(witness))
         floor = certified_radius(
-            problem.network.simplified(), ball, problem.goal, clock.began + FLOOR_SHARE * clock.limit
+            problem.network.simplified(), ball, problem.goal, clock.began + FLOOR_SHARE * seconds
         )
     with clock.stage("search"):
         if witness is None:
@@ -172,7 +184,7 @@ def search_by_batches(problem: Problem, witness: Vector | None) -> Finding:
                 problem.network,
                 problem.domain,
                 problem.goal,
-                seconds=clock.left,
+                seconds=max(0.0, seconds - clock.seconds),
                 threads=problem.threads,
                 on_progress=problem.on_progress,
             )
@@ -187,7 +199,7 @@ def search_by_batches(problem: Problem, witness: Vector | None) -> Finding:
             problem.goal,
             witness,
             gap=problem.gap,
-            seconds=clock.left,
+            seconds=max(0.0, seconds - clock.seconds),
             threads=problem.threads,
             on_progress=problem.on_progress,
         )

@@ -44,7 +44,7 @@ class Walk:
 
     def descend(self, picks: Picks, deadline: float) -> tuple[float, Vector | None]:
         """The lowest objective met and its image."""
-        value, values = self._settle(picks, np.inf)
+        value, values = self._settle(picks, np.inf, deadline)
         best_values = values
         while values is not None and time.perf_counter() < deadline:
             flips = self._flips(picks, values)
@@ -53,7 +53,7 @@ class Walk:
                 trial = picks.copy()
                 for choice, entry in chosen:
                     trial[choice] = entry
-                reached, point = self._settle(trial, value) if chosen else (np.inf, None)
+                reached, point = self._settle(trial, value, deadline) if chosen else (np.inf, None)
                 if point is not None and reached < value - 1e-9:
                     picks, value, values, best_values, moved = trial, reached, point, point, True
                     break
@@ -61,12 +61,13 @@ class Walk:
                 break
         return value, None if best_values is None else self.relaxation.pixels.at(best_values)
 
-    def _settle(self, picks: Picks, cutoff: float) -> tuple[float, Vector | None]:
+    def _settle(self, picks: Picks, cutoff: float, deadline: float) -> tuple[float, Vector | None]:
         entries = self.relaxation.entries
         upper = entries.most.copy()
         upper[picks] = 0.0
         self.program.set_column_bounds(entries.gap, np.zeros(len(upper)), upper)
-        status, value, values = self.program.solve(cutoff=cutoff)
+        left = max(0.0, deadline - time.perf_counter())
+        status, value, values = self.program.solve(cutoff=cutoff, seconds=left)
         return (value, values) if status == "optimal" else (np.inf, None)
 
     def _flips(self, picks: Picks, values: Vector) -> list[tuple[int, int]]:

@@ -20,6 +20,7 @@ from closecall.solvers.warm import WarmProgram
 Vector = NDArray[np.float64]
 
 REACHED = 0.02  # a bound that some point comes this near to (as a share of the width) is left alone
+MADE = 1e-7  # a choice whose smallest gap is below this share is made
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,24 +31,39 @@ class Squeezed:
     empty: bool = False
 
 
-def squeeze(relaxation: Relaxation, bounds: Bounds, *, deadline: float) -> Squeezed:
-    """One round over all open units, layer by layer; the gaps' bounds are updated as they become known."""
+def squeeze(relaxation: Relaxation, bounds: Bounds, *, deadline: float, everything: bool = True) -> Squeezed:
+    """One round over all open units, layer by layer; the gaps' bounds are updated as they become known.
+
+    Without `everything`, units whose choice is made at the relaxation's optimum are passed over.
+    """
     program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
-    status, _, values = program.solve()
+    status, _, values = program.solve(seconds=max(0.0, deadline - time.perf_counter()))
     if status != "optimal" or values is None:
         return Squeezed(bounds, empty=status == "infeasible" and program.farkas_proves_infeasible())
     lower, upper = [low.copy() for low in bounds.lower], [high.copy() for high in bounds.upper]
     seen = Seen(relaxation)
     seen.note(values)
+    wanted = (relaxation.entries.unit >= 0) & (everything | undecided_at(relaxation, values))
     for node in np.unique(relaxation.node):
-        for entry in np.flatnonzero((relaxation.node == node) & (relaxation.entries.unit >= 0)):
+        for entry in np.flatnonzero((relaxation.node == node) & wanted):
             if time.perf_counter() > deadline:
                 return Squeezed(Bounds(tuple(lower), tuple(upper)))
             unit = int(relaxation.entries.unit[entry])
-            low, high = squeeze_entry(program, seen, int(entry), lower[node][unit], upper[node][unit])
+            low, high = squeeze_entry(
+                program, seen, int(entry), (lower[node][unit], upper[node][unit]), deadline
+            )
             lower[node][unit], upper[node][unit] = low, high
         tighten_gaps(program, relaxation, int(node), lower[node], upper[node])
     return Squeezed(Bounds(tuple(lower), tuple(upper)))
+
+
+def undecided_at(relaxation: Relaxation, values: Vector) -> NDArray[np.bool_]:
+    """For each entry, whether its choice is not made at a point: every gap of it is open."""
+    entries = relaxation.entries
+    shares = values[entries.gap] / entries.most
+    smallest = np.full(relaxation.choices, np.inf)
+    np.minimum.at(smallest, entries.choice, shares)
+    return np.asarray(smallest[entries.choice] > MADE)
 
 
 class Seen:
@@ -65,9 +81,10 @@ class Seen:
 
 
 def squeeze_entry(
-    program: WarmProgram, seen: Seen, entry: int, low: float, high: float
+    program: WarmProgram, seen: Seen, entry: int, known: tuple[float, float], deadline: float
 ) -> tuple[float, float]:
     """Bounds on one entry, the side nearer zero first; the other side is left when the sign is decided."""
+    low, high = known
     columns = np.array([seen.entries.whole[entry], seen.entries.gap[entry]])
     for side in (1.0, -1.0) if high < -low else (-1.0, 1.0):
         if low >= 0 or high <= 0:
@@ -76,7 +93,7 @@ def squeeze_entry(
         if (side > 0 and seen.most[entry] >= high - near) or (side < 0 and seen.least[entry] <= low + near):
             continue
         program.set_objective(columns, np.array([-side, side]))
-        status, _, values = program.solve()
+        status, _, values = program.solve(seconds=max(0.0, deadline - time.perf_counter()))
         if status != "optimal" or values is None:
             continue
         seen.note(values)

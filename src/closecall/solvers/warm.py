@@ -15,6 +15,7 @@ never falsify it.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -167,8 +168,9 @@ class WarmProgram:
         A `cutoff` stops the dual simplex as soon as the optimum is known to lie above it: status "cutoff".
         After `iterations` simplex steps or `seconds` the status is "limit"; the duals reached are kept.
         """
+        until = time.perf_counter() + seconds
         while True:
-            status, value = self._run(cutoff, iterations, seconds)
+            status, value = self._run(cutoff, iterations, until - time.perf_counter())
             if iterations is not None or status == "limit" or not self._list_more(status, cutoff):
                 break
         if status != "optimal":

@@ -68,7 +68,7 @@ PAPER = (
     Family(PAPER_NETWORKS, target="paper"),
     Family(("zoo:mnist-dnn5",), target="paper", cap=0.2),
 )
-CNNS = ("zoo:mnist-cnn", "zoo:mnist-cnn-stable")
+CNNS = ("zoo:mnist-cnn-stable", "zoo:mnist-cnn")
 GROWING = ("zoo:mnist-dnn1", "zoo:mnist-dnn3", "zoo:mnist-dnn5", "zoo:mnist-50x2", *CNNS)
 RADII = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05)
 
@@ -78,8 +78,9 @@ YARDSTICKS: dict[str, Yardstick] = {
         Yardstick(
             "paper",
             "The networks of the paper, L1, target (d + 5) mod 10: `auto` beside the paper's model in HiGHS.",
-            (Contender("auto", "highs", 300, 60), Contender("milp-basic", "highs", 100, 30)),
+            (Contender("auto", "highs", 300, 20), Contender("milp-basic", "highs", 100, 20)),
             PAPER,
+            quick_images=1,
         ),
         Yardstick(
             "gurobi",
@@ -92,29 +93,31 @@ YARDSTICKS: dict[str, Yardstick] = {
             "highs",
             "The same questions: `auto` beside the free solvers' own search on the model of `milp`.",
             (
-                Contender("auto", "highs", 100, 30),
-                Contender("milp", "highs", 100, 30),
-                Contender("milp", "scip", 100, 30),
+                Contender("auto", "highs", 100, 15),
+                Contender("milp", "highs", 100, 15),
+                Contender("milp", "scip", 100, 15),
             ),
             PAPER,
+            quick_images=1,
         ),
         Yardstick(
             "cnn",
             "Convolutional networks, the nearest image of any other class, one of them trained to be proven.",
-            (Contender("auto", "highs", 300, 60),),
+            (Contender("auto", "highs", 300, 40),),
             (Family(CNNS, norm="linf"), Family(CNNS, norm="l1")),
+            quick_images=1,
         ),
         Yardstick(
             "wide",
             "The mnistfc benchmark of VNN-COMP: three networks with 256 units a layer, two threads.",
-            (Contender("auto", "highs", 120, 30),),
+            (Contender("auto", "highs", 120, 20),),
             threads=2,
-            quick_every=5,
+            quick_every=15,
         ),
         Yardstick(
             "growth",
             "How time grows with the radius and with the units that linear bounds leave undecided, L∞.",
-            (Contender("auto", "highs", 60, 10),),
+            (Contender("auto", "highs", 60, 3),),
             tuple(Family(GROWING, norm="linf", radius=radius) for radius in (None, *RADII)),
             images=3,
             quick_images=1,

@@ -195,3 +195,14 @@ def test_the_times_are_those_of_the_measurements(made: Callable[..., Any]) -> No
     how = describe_how(comparison, [], len(comparison.train))
     assert 100 <= how.measured_seconds < 110
     assert how.training["dnn"].startswith("12 epochs of 300 images")
+
+
+def test_what_was_narrowed_is_said_of_what_was_compared(made: Callable[..., Any]) -> None:
+    few = describe_how(made("dnn", "cnn"), [], 1437).narrowed
+    assert few[0] == "Training used 300 of 1,437 images."
+    assert any(sentence.startswith("There is one seed") for sentence in few)
+    assert any("matched on 25 held-out images" in sentence for sentence in few)
+    assert not any("capsnet" in sentence or "baseline" in sentence for sentence in few)
+    all_seeds = describe_how(made("capsnet", seeds=3), [], 300).narrowed
+    assert any("8.2 M" in sentence for sentence in all_seeds)
+    assert not any("seeds," in sentence or "MILPs" in sentence for sentence in all_seeds)

@@ -20,6 +20,9 @@ from closecall.compare.results import HowMade, ModelRow
 from closecall.compare.subjects import MOST_UNITS
 from closecall.query import DEFAULT_MARGIN
 from closecall.search import DEFAULT_GAP
+from closecall.train import TrainingPlan
+
+SEEDS_FOR_A_SPREAD = 3
 
 
 def describe_how(comparison: Comparison, models: list[ModelRow], all_train_images: int) -> HowMade:
@@ -44,7 +47,11 @@ def describe_how(comparison: Comparison, models: list[ModelRow], all_train_image
         training={
             contender.name: training_sentence(comparison, contender) for contender in comparison.contenders
         },
-        narrowed=[*narrowed_by_preset(comparison, models, all_train_images), *comparison.narrowed],
+        narrowed=[
+            *narrowed_models(comparison, all_train_images),
+            *narrowed_questions(comparison, models),
+            *comparison.narrowed,
+        ],
     )
 
 
@@ -79,15 +86,13 @@ def training_sentence(comparison: Comparison, contender: Contender) -> str:
     )
 
 
-def narrowed_by_preset(comparison: Comparison, models: list[ModelRow], all_train_images: int) -> list[str]:
-    """A sentence for each thing that a longer run would have more of."""
+def narrowed_models(comparison: Comparison, all_train_images: int) -> list[str]:
+    """What a longer run would train more of."""
     preset, sentences = comparison.preset, []
+    trained = {contender.kind for contender in comparison.contenders if not contender.source}
     if len(comparison.train) < all_train_images:
         sentences.append(f"Training used {len(comparison.train):,} of {all_train_images:,} images.")
-    if (
-        any(c.kind == "cnn-baseline" and not c.source for c in comparison.contenders)
-        and preset.narrow_baseline
-    ):
+    if "cnn-baseline" in trained and preset.narrow_baseline:
         config = preset.sizes["cnn-baseline"]
         sentences.append(
             f"cnn-baseline has {hyphened(config['kernels'])} kernels and {hyphened(config['hidden'])} dense "
@@ -95,17 +100,23 @@ def narrowed_by_preset(comparison: Comparison, models: list[ModelRow], all_train
             "train that with `closecall train --model cnn-baseline` and bring it with "
             "--model cnn-baseline=PATH."
         )
-    if any(c.kind == "capsnet" and not c.source for c in comparison.contenders):
+    if "capsnet" in trained:
         sentences.append("capsnet is the preset small, made for a CPU, not the paper's 8.2 M parameters.")
-    if not any(c.source for c in comparison.contenders) and len(comparison.seeds) < 3:
-        sentences.append(
-            f"There are {len(comparison.seeds)} seed(s), too few for more than a hint of the spread."
-        )
-    sentences.append(
+    if len(comparison.seeds) < SEEDS_FOR_A_SPREAD:
+        seeds = "is one seed" if len(comparison.seeds) == 1 else f"are {len(comparison.seeds)} seeds"
+        sentences.append(f"There {seeds}, too few to tell how much results spread.")
+    return sentences
+
+
+def narrowed_questions(comparison: Comparison, models: list[ModelRow]) -> list[str]:
+    """What a longer run would ask more of."""
+    preset = comparison.preset
+    kinds = {contender.kind for contender in comparison.contenders}
+    sentences = [
         f"Distances were asked for {preset.images} test images (those of each class in turn, right or wrong) "
         f"of the networks with seed {FIRST_SEED}, with {preset.time_limit:g} s for each; an interval that is "
         "not closed by then stays open."
-    )
+    ]
     if any(model.units is not None and not model.provable for model in models):
         sentences.append(
             f"Networks of more than {MOST_UNITS:,} units are attacked only; nothing is proven there."
@@ -115,10 +126,15 @@ def narrowed_by_preset(comparison: Comparison, models: list[ModelRow], all_train
             f"Moved images and training on few images are tested on {len(comparison.moved_test):,} of "
             f"{len(comparison.test):,} test images."
         )
-    steps = ", ".join(f"{kind} {count}" for kind, count in preset.few_steps.items())
-    sentences.append(
-        f"Training on few images takes a fixed number of steps ({steps}), however many there are."
-    )
+    if steps := ", ".join(f"{kind} {count}" for kind, count in preset.few_steps.items() if kind in kinds):
+        sentences.append(f"Training on few images takes a fixed number of steps for each model ({steps}).")
+    if {"dnn", "cnn"} <= kinds:
+        held_out = TrainingPlan().held_out(len(comparison.train))
+        sentences.append(
+            f"MILPs were solved for {preset.milp_images} images at most, with {preset.milp_time_limit:g} s "
+            f"for each; those of equal accuracy are matched on {held_out:,} held-out images, so that their "
+            "test accuracies may differ."
+        )
     return sentences
 
 

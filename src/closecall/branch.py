@@ -3,8 +3,8 @@
 Each node fixes some gaps to 0 and solves an LP from its parent's basis. Branching is by pseudo-costs, tried
 out by a few dual simplex steps until they are reliable; the search dives into the more promising child and
 takes the open node of lowest bound when a dive ends. A node is left when weak duality, recomputed here,
-proves that it holds nothing better than the incumbent; LPs that HiGHS calls infeasible without a checkable
-proof are counted in `trusted`.
+proves that it holds nothing better than the incumbent. One that HiGHS calls infeasible without a proof that
+can be checked is left too, but then its own bound is all that the tree claims.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ RELIABLE = 8  # trials after which a pseudo-cost is believed
 TRIAL_STEPS = 50  # dual simplex steps of a trial
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
 LEAST_GAIN = 1e-6
+BEYOND = 1e-8
 LEAST_SECONDS = 0.01  # for an LP that is begun just before the deadline
 NEARLY_MADE = 4  # points with at most so many open choices are worth a look as incumbents
 
@@ -58,7 +59,6 @@ class Tally:
     """What the search has cost so far."""
 
     nodes: int = 0
-    trusted: int = 0
 
 
 # Called with the points of LPs that may be incumbents; gives back the cutoff from now on.
@@ -84,6 +84,11 @@ class Tree:
     def bound(self) -> float:
         """No point of the relaxation that makes all its choices is below this."""
         return min([self.cutoff, self.floor, *(node.bound for node in self.open[:1])])
+
+    @property
+    def beyond(self) -> float:
+        """Where HiGHS may stop: so far above the cutoff that its rounding does not spoil the proof."""
+        return self.cutoff + BEYOND * max(1.0, abs(self.cutoff))
 
     def search(
         self, *, nodes: int | None = None, deadline: float = math.inf, stop: Callable[[], bool]
@@ -119,13 +124,14 @@ class Tree:
             self._fix(node.picks)
             self.tally.nodes += 1
             left = max(LEAST_SECONDS, deadline - time.perf_counter())
-            status, value, values = self.program.solve(cutoff=self.cutoff, seconds=left)
+            status, value, values = self.program.solve(cutoff=self.beyond, seconds=left)
             if status == "limit":
                 heapq.heappush(self.open, node)
                 return None
             self._learn_from(node, status, value)
             if status != "optimal" or values is None:
-                return self._leave(node, status)
+                self._leave(node, status)
+                return None
             bound = max(node.bound, self.program.safe_bound())
             if bound >= self.cutoff:
                 return None
@@ -153,14 +159,14 @@ class Tree:
         reached = min(value, ceiling) if status == "optimal" else ceiling
         self.gains.learn(node.parent.entry, max(reached - node.parent.value, 0.0), node.parent.share)
 
-    def _leave(self, node: Node, status: str) -> Node | None:
-        """Close a node that HiGHS calls infeasible or above the cutoff, noting what could not be checked."""
+    def _leave(self, node: Node, status: str) -> None:
+        """Close a node that HiGHS calls infeasible or above the cutoff; without a proof its bound is kept."""
         if status == "infeasible":
             proven = self.program.farkas_proves_infeasible()
         else:
-            proven = self.program.safe_bound() >= self.cutoff - 1e-9 * max(1.0, abs(self.cutoff))
-        self.tally.trusted += 0 if proven else 1
-        return None
+            proven = self.program.safe_bound() >= self.cutoff
+        if not proven:
+            self.floor = min(self.floor, node.bound)
 
     def _fix(self, picks: Picks) -> None:
         entries = self.relaxation.entries
@@ -203,7 +209,7 @@ class Tree:
         """A few simplex steps into a child; False when the child is proven to hold nothing."""
         self.program.set_basis(basis)
         self._fix(picked(node.picks, choice, entry))
-        status, reached, _ = self.program.solve(cutoff=self.cutoff, iterations=TRIAL_STEPS)
+        status, reached, _ = self.program.solve(cutoff=self.beyond, iterations=TRIAL_STEPS)
         closed = (status == "infeasible" and self.program.farkas_proves_infeasible()) or (
             status == "cutoff" and self.program.safe_bound() >= self.cutoff
         )

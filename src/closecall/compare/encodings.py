@@ -35,7 +35,7 @@ class Rung:
 
     subject: Subject
     family: str
-    validation_accuracy: float
+    validation_accuracy: float | None
 
     @property
     def units(self) -> int:
@@ -44,24 +44,22 @@ class Rung:
 
 def measure_encodings(comparison: Comparison, subjects: Sequence[Subject]) -> list[EncodingRow]:
     """Rows in pairs, a DNN's and a CNN's: at matched accuracy, at matched size, and as compared."""
-    compared = {family: first_of(subjects, family) for family in FAMILIES}
-    missing = [family for family, subject in compared.items() if subject is None]
+    compared = [rung for family in FAMILIES for rung in first_of(subjects, family)]
+    missing = [family for family in FAMILIES if family not in {rung.family for rung in compared}]
     if missing:
         comparison.narrow(
             f"No MILPs: they are compared between a dnn and a cnn, and there is no {missing[0]}."
         )
         return []
     comparison.progress.heading("the MILPs of a DNN and of a CNN")
-    ladder = {family: climb(comparison, family, compared[family]) for family in FAMILIES}
-    dnn, cnn = matched_accuracy(ladder["dnn"], ladder["cnn"])
+    dnn, cnn = matched_accuracy(dnn_ladder(comparison), cnn_ladder(comparison))
     twin = dnn_of_size(comparison, cnn.units)
     asked = [
         (dnn, "accuracy", "validation accuracy"),
         (cnn, "accuracy", "validation accuracy"),
         (twin, "size", "ReLU and pooling units"),
         (cnn, "size", "ReLU and pooling units"),
-        (ladder["dnn"][-1], "as trained", ""),
-        (ladder["cnn"][-1], "as trained", ""),
+        *((rung, "as trained", "") for rung in compared),
     ]
     images = solvable_images(comparison, [rung.subject for rung, _, _ in asked])
     if not images:
@@ -70,29 +68,29 @@ def measure_encodings(comparison: Comparison, subjects: Sequence[Subject]) -> li
     return [measure_rung(comparison, rung, images, pairing, by) for rung, pairing, by in asked]
 
 
-def first_of(subjects: Sequence[Subject], family: str) -> Subject | None:
-    """The first compared network of a family whose MILP can be made."""
-    fitting = (s for s in subjects if s.kind == family and s.module and s.classifier)
-    return next(fitting, None)
+def first_of(subjects: Sequence[Subject], family: str) -> list[Rung]:
+    """The first compared network of a family whose MILP can be made, if there is one."""
+    fitting = [s for s in subjects if s.kind == family and s.module and s.classifier]
+    return [Rung(subject, family, subject.described.get("validation_accuracy")) for subject in fitting[:1]]
 
 
-def climb(comparison: Comparison, family: str, compared: Subject | None) -> list[Rung]:
-    """The ladder's networks of a family, trained as the compared one was, and that one last."""
+def dnn_ladder(comparison: Comparison) -> list[Rung]:
+    """Small DNNs of growing width, trained as the compared one is, that a solver can cope with."""
+    return [
+        trained_rung(comparison, "dnn", f"dnn-{width}-{width}", {"sizes": [width, width]})
+        for width in comparison.preset.dnn_ladder
+    ]
+
+
+def cnn_ladder(comparison: Comparison) -> list[Rung]:
+    """Small CNNs of ever more kernels, trained as the compared one is."""
     small = is_small(comparison.train.input_shape)
-    if family == "dnn":
-        configs: list[tuple[str, dict[str, Any]]] = [
-            (f"dnn-{width}-{width}", {"sizes": [width, width]}) for width in comparison.preset.dnn_ladder
-        ]
-    else:
-        configs = [
-            (f"cnn-{kernels}-kernels", cnn_config(kernels, LADDER_HIDDEN, small=small))
-            for kernels in comparison.preset.cnn_ladder
-        ]
-    rungs = [trained_rung(comparison, family, name, config) for name, config in configs]
-    if compared is None:
-        return rungs
-    held_out = compared.described.get("validation_accuracy", 0.0)
-    return [*rungs, Rung(compared, family, float(held_out))]
+    return [
+        trained_rung(
+            comparison, "cnn", f"cnn-{kernels}-kernels", cnn_config(kernels, LADDER_HIDDEN, small=small)
+        )
+        for kernels in comparison.preset.cnn_ladder
+    ]
 
 
 def trained_rung(comparison: Comparison, family: str, name: str, config: dict[str, Any]) -> Rung:
@@ -105,14 +103,12 @@ def trained_rung(comparison: Comparison, family: str, name: str, config: dict[st
 
 def matched_accuracy(dnns: Sequence[Rung], cnns: Sequence[Rung]) -> tuple[Rung, Rung]:
     """The pair whose held-out accuracies differ least; among equals the more accurate, then the smaller."""
-    return min(
-        ((dnn, cnn) for dnn in dnns for cnn in cnns),
-        key=lambda pair: (
-            round(abs(pair[0].validation_accuracy - pair[1].validation_accuracy), 6),
-            -(pair[0].validation_accuracy + pair[1].validation_accuracy),
-            pair[0].units + pair[1].units,
-        ),
-    )
+
+    def unlike(pair: tuple[Rung, Rung]) -> tuple[float, float, int]:
+        one, other = (rung.validation_accuracy or 0.0 for rung in pair)
+        return round(abs(one - other), 6), -(one + other), pair[0].units + pair[1].units
+
+    return min(((dnn, cnn) for dnn in dnns for cnn in cnns), key=unlike)
 
 
 def dnn_of_size(comparison: Comparison, units: int) -> Rung:

@@ -154,15 +154,15 @@ _FULL_SMALL = replace(
         "cnn-baseline": baseline_config(4, 1),
         "capsnet": _CAPSNET,
     },
-    dnn_ladder=(6, 10, 16),
-    cnn_ladder=(2, 4, 6),
+    dnn_ladder=(6, 8, 10, 12),
+    cnn_ladder=(2, 3, 4),
 )
 _FULL_LARGE = replace(
     _FULL_SMALL,
     epochs={"dnn": 12, "cnn": 12, "cnn-baseline": 3, "capsnet": 6},
     images=16,
     time_limit=20.0,
-    milp_images=4,
+    milp_images=6,
     milp_time_limit=30.0,
     moved_images=2000,
     few_steps={"dnn": 300, "cnn": 300, "cnn-baseline": 150, "capsnet": 300},
@@ -174,7 +174,7 @@ _FULL_LARGE = replace(
         "cnn-baseline": baseline_config(16, 1),
         "capsnet": _CAPSNET,
     },
-    dnn_ladder=(8, 16, 32),
-    cnn_ladder=(2, 4, 8),
+    dnn_ladder=(6, 8, 12, 16),
+    cnn_ladder=(2, 3, 4),
 )
 PRESETS = {"quick": (_QUICK_SMALL, _QUICK_LARGE), "full": (_FULL_SMALL, _FULL_LARGE)}

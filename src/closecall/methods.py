@@ -18,6 +18,7 @@ from closecall.boxed import close_boxes
 from closecall.domain import Domain
 from closecall.encode import Encoding, encode
 from closecall.exact import search_by_branching
+from closecall.layers import Maximum
 from closecall.milp import OnProgress, Solution
 from closecall.network import Network
 from closecall.problem import Finding, Problem
@@ -145,7 +146,7 @@ def solve_automatically(problem: Problem) -> Finding:
     # In L∞ each pixel costs an LP two rows.
     if (domain.norm.name == "l1" and medium) or (domain.norm.name == "linf" and small and small_image):
         found = search_by_branching(problem, witness)
-    elif domain.norm.name == "linf" and medium:
+    elif domain.norm.name == "linf" and medium and not pools(problem.network):
         found = search_by_batches(problem, witness, min(BATCHES_SHARE * clock.limit, BATCHES_SECONDS))
         if not settled(problem, found) and not found.interrupted and clock.left > 0:
             found = close_boxes(problem, found)
@@ -154,6 +155,11 @@ def solve_automatically(problem: Problem) -> Finding:
     if settled(problem, found) or found.interrupted or problem.clock.left <= 0:
         return found
     return solve_rest(problem, found)
+
+
+def pools(network: Network) -> bool:
+    """Whether there is any pooling, whose relaxation leaves LPs too wide to be worth their time."""
+    return any(isinstance(node.layer, Maximum) for node in network.nodes)
 
 
 def settled(problem: Problem, found: Finding) -> bool:

@@ -104,7 +104,7 @@ YARDSTICKS: dict[str, Yardstick] = {
             "cnn",
             "Convolutional networks, the nearest image of any other class, one of them trained to be proven.",
             (Contender("auto", "highs", 300, 40),),
-            (Family(CNNS, norm="linf"), Family(CNNS, norm="l1")),
+            tuple(Family((network,), norm=norm) for network in CNNS for norm in ("linf", "l1")),
             quick_images=1,
         ),
         Yardstick(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from closecall.attacks import find_witness
 from closecall.bounds import Bounds, certified_radius, interval_bounds, linear_bounds
@@ -18,7 +19,7 @@ from closecall.boxed import close_boxes
 from closecall.domain import Domain
 from closecall.encode import Encoding, encode
 from closecall.exact import search_by_branching
-from closecall.layers import Maximum
+from closecall.layers import Affine, Maximum
 from closecall.milp import OnProgress, Solution
 from closecall.network import Network
 from closecall.problem import Finding, Problem
@@ -131,7 +132,6 @@ def solve_automatically(problem: Problem) -> Finding:
     keeps ours from closing.
     """
     domain, clock = problem.domain, problem.clock
-    medium = problem.network.units <= UNITS_FOR_CUTS
     small = problem.network.units <= UNITS_FOR_LPS
     small_image = problem.network.input_size <= PIXELS_FOR_LPS
     if (
@@ -144,9 +144,11 @@ def solve_automatically(problem: Problem) -> Finding:
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
     # In L∞ each pixel costs an LP two rows.
-    if (domain.norm.name == "l1" and medium) or (domain.norm.name == "linf" and small and small_image):
+    if (domain.norm.name == "l1" and problem.network.units <= UNITS_FOR_CUTS) or (
+        domain.norm.name == "linf" and small and small_image
+    ):
         found = search_by_branching(problem, witness)
-    elif domain.norm.name == "linf" and medium and not pools(problem.network):
+    elif domain.norm.name == "linf" and cuts_pay(problem.network):
         found = search_by_batches(problem, witness, min(BATCHES_SHARE * clock.limit, BATCHES_SECONDS))
         if not settled(problem, found) and not found.interrupted and clock.left > 0:
             found = close_boxes(problem, found)
@@ -157,9 +159,13 @@ def solve_automatically(problem: Problem) -> Finding:
     return solve_rest(problem, found)
 
 
-def pools(network: Network) -> bool:
-    """Whether there is any pooling, whose relaxation leaves LPs too wide to be worth their time."""
-    return any(isinstance(node.layer, Maximum) for node in network.nodes)
+def cuts_pay(network: Network) -> bool:
+    """Whether LPs with cuts are worth their time: each unit reads a part of the image, and nothing pools."""
+    nodes = network.simplified().nodes
+    affine = [node.layer for node in nodes if isinstance(node.layer, Affine) and 0 in node.inputs]
+    local = all(issparse(weight) for layer in affine for weight in layer.weights)
+    pooled = any(isinstance(node.layer, Maximum) for node in nodes)
+    return network.units <= UNITS_FOR_CUTS and local and not pooled
 
 
 def settled(problem: Problem, found: Finding) -> bool:

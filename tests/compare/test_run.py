@@ -17,7 +17,7 @@ from closecall.compare.how import describe_how
 from closecall.compare.presets import Preset
 from closecall.compare.progress import Progress
 from closecall.compare.results import Results
-from closecall.compare.run import Wishes, compare
+from closecall.compare.run import Wishes, alone_in, compare
 from closecall.errors import InputError
 from closecall.models import load, save
 from closecall.models.export import onnx_bytes
@@ -186,6 +186,14 @@ def test_a_folder_belongs_to_one_comparison(run: Compare, tmp_path: Path) -> Non
     (tmp_path / "out" / "comparison.json").write_text("{")
     with pytest.raises(InputError, match="choose another folder"):
         run()
+
+
+def test_two_at_once_in_one_folder_are_refused(run: Compare, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with alone_in(tmp_path / "out"), pytest.raises(InputError, match="Another comparison is at work"):
+        run(models=["dnn"])
+    assert not (tmp_path / "out" / "models").exists()
+    assert run(models=["dnn"]).models[0].name == "dnn"
 
 
 def test_the_times_are_those_of_the_measurements(made: Callable[..., Any]) -> None:

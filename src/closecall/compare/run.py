@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from closecall.norms import norm_named
 from closecall.train.threads import using_threads
 
 SETTINGS = "comparison.json"
+LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,18 @@ class Wishes:
 
 def compare(wishes: Wishes, out: Path, progress: Progress) -> Results:
     """Measure what is not yet in the folder, and write results.json and the tables."""
-    comparison, all_train_images = prepare(wishes, out, progress)
-    with using_threads(wishes.threads):
+    check_wishes(wishes)
+    prepare_folder(out)
+    with alone_in(out), using_threads(wishes.threads):
+        comparison, all_train_images = prepare(wishes, out, progress)
         results = measure(comparison, all_train_images)
-    write_whole(out / FILE, results.to_json().encode())
-    write_tables(results, out)
+        write_whole(out / FILE, results.to_json().encode())
+        write_tables(results, out)
     return results
 
 
 def prepare(wishes: Wishes, out: Path, progress: Progress) -> tuple[Comparison, int]:
-    """Check everything before the first second is spent."""
-    check_wishes(wishes)
+    """Load the images and the record, and check everything else before the first second is spent."""
     with progress.waiting(f"loading {wishes.dataset}"):
         train, test = data.load(wishes.dataset, "train"), data.load(wishes.dataset, "test")
     preset = preset_named(wishes.preset, train.input_shape)
@@ -71,7 +74,6 @@ def prepare(wishes: Wishes, out: Path, progress: Progress) -> tuple[Comparison, 
         time_limit=preset.time_limit if wishes.time_limit is None else wishes.time_limit,
     )
     contenders = contenders_from(wishes.models, wishes.given, preset, train.input_shape)
-    prepare_folder(out)
     claim_folder(out, wishes)
     fewer = train.subset(spread(len(train), preset.train_images or len(train)))
     record = Record(out / MEASUREMENTS)
@@ -104,6 +106,24 @@ def check_wishes(wishes: Wishes) -> None:
             raise InputError(f"{name} must be at least 1, not {value}.")
     if wishes.time_limit is not None and not 0 < wishes.time_limit < float("inf"):
         raise InputError(f"--time-limit must be a positive number of seconds, not {wishes.time_limit:g}.")
+
+
+@contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Hold a folder for as long as this lasts: two runs would train the same networks over each other."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with (out / LOCK).open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(
+                f"Another comparison is at work in {out}: wait for it, or choose another folder with --out."
+            ) from error
+        yield
 
 
 def claim_folder(out: Path, wishes: Wishes) -> None:

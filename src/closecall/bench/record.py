@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from closecall.errors import InputError
+from closecall.files import append_line, whole_lines
 
 Key = tuple[object, ...]
 
@@ -97,14 +97,9 @@ class Record:
         return self._latest.get(key)
 
     def append(self, measurement: Measurement) -> None:
-        """Add a line by a single write that has reached the disk when this returns."""
-        line = json.dumps(asdict(measurement), ensure_ascii=False, allow_nan=False) + "\n"
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            os.write(descriptor, line.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        """Keep a measurement, on the disk when this returns."""
+        line = json.dumps(asdict(measurement), ensure_ascii=False, allow_nan=False)
+        append_line(self.path, line)
         self._keep(measurement)
 
     def _keep(self, measurement: Measurement) -> None:
@@ -112,13 +107,7 @@ class Record:
         self._latest[measurement.key] = measurement
 
     def _read(self) -> None:
-        content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            # The last line was cut off by a crash: it is measured again.
-            with self.path.open("r+b") as file:
-                file.truncate(whole)
-        for number, line in enumerate(content[:whole].splitlines(), start=1):
+        for number, line in enumerate(whole_lines(self.path), start=1):
             try:
                 self._keep(_parsed(line))
             except (ValueError, TypeError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from closecall.compare.results import build
 from closecall.errors import InputError
+from closecall.files import append_line, whole_lines
 
 FILE = "measurements.jsonl"
 
@@ -63,24 +63,13 @@ class Record:
         return self._latest[name].value
 
     def _append(self, measurement: Measurement) -> None:
-        line = json.dumps(asdict(measurement), ensure_ascii=False, allow_nan=False) + "\n"
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            os.write(descriptor, line.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        line = json.dumps(asdict(measurement), ensure_ascii=False, allow_nan=False)
+        append_line(self.path, line)
         # As it will be read the next time, so that a rerun gives the same results.
         self._latest[_identity(measurement.key)] = _parsed(line.encode())
 
     def _read(self) -> None:
-        content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            # The last line was cut off by a crash: it is measured again.
-            with self.path.open("r+b") as file:
-                file.truncate(whole)
-        for number, line in enumerate(content[:whole].splitlines(), start=1):
+        for number, line in enumerate(whole_lines(self.path), start=1):
             try:
                 measurement = _parsed(line)
             except (ValueError, TypeError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from closecall._version import __version__
 from closecall.errors import ModelError
+from closecall.files import write_whole
 from closecall.models.export import onnx_bytes
 from closecall.models.registry import as_classifier, build, kind_of
 from closecall.models.size import count_parameters, count_units
@@ -25,27 +25,14 @@ PARTIAL = ".*.part"
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def save(model: nn.Module, folder: str | Path, **metadata: Any) -> None:
     """Write `model.safetensors`, `model.json` (architecture and metadata) and `model.onnx` into a folder."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "model.safetensors", weights_bytes(model))
-        write_atomically(folder / "model.onnx", onnx_bytes(model))
-        write_atomically(folder / "model.json", description_bytes(model, metadata))
+        write_whole(folder / "model.safetensors", weights_bytes(model))
+        write_whole(folder / "model.onnx", onnx_bytes(model))
+        write_whole(folder / "model.json", description_bytes(model, metadata))
     except OSError as error:
         reason = error.strerror or error
         raise ModelError(f"Cannot write the model into {folder}: {reason}; choose another folder.") from error

@@ -12,7 +12,7 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor, nn
 
 from closecall.errors import InputError
-from closecall.models.store import write_atomically
+from closecall.files import write_whole
 
 Weights = dict[str, Tensor]
 
@@ -32,7 +32,7 @@ def save_checkpoint(
         metadata={"progress": json.dumps(progress)},
     )
     try:
-        write_atomically(path, content)
+        write_whole(path, content)
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"Cannot write the checkpoint {path}: {reason}; choose another folder.") from error

@@ -12,8 +12,9 @@ from torch import nn
 
 from closecall import data
 from closecall.errors import InputError
+from closecall.files import write_whole
 from closecall.models import build, save
-from closecall.models.store import PARTIAL, write_atomically
+from closecall.models.store import PARTIAL
 from closecall.train.curves import curves_csv, curves_png
 from closecall.train.loop import evaluate, train
 from closecall.train.plan import TrainingPlan
@@ -99,7 +100,7 @@ def _description(dataset: str, plan: TrainingPlan, run: TrainingRun, accuracy: f
 def _write(folder: Path, model: nn.Module, run: TrainingRun, described: dict[str, Any], title: str) -> None:
     save(model, folder, **described)
     try:
-        write_atomically(folder / "curves.csv", curves_csv(run.history))
-        write_atomically(folder / "curves.png", curves_png(run.history, run.best_epoch, title))
+        write_whole(folder / "curves.csv", curves_csv(run.history))
+        write_whole(folder / "curves.png", curves_png(run.history, run.best_epoch, title))
     except OSError as error:
         raise InputError(f"Cannot write the curves into {folder}: {error.strerror}.") from error

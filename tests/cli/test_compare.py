@@ -27,6 +27,7 @@ def _same_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "words"),
     [
         (["--dataset", "nothing"], "neither a known data set nor a path"),
+        (["--dataset", "multimnist"], "two classes in each image"),
         (["--dataset", "digits", "--models", "dnn,rnn"], "there is no model 'rnn' to train"),
         (["--dataset", "digits", "--models", ","], "nothing to compare"),
         (["--dataset", "digits", "--model", "dnn"], "--model takes NAME=PATH"),

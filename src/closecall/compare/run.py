@@ -97,6 +97,10 @@ def prepare(wishes: Wishes, out: Path, progress: Progress) -> tuple[Comparison, 
 
 def check_wishes(wishes: Wishes) -> None:
     norm_named(wishes.norm)
+    if wishes.dataset == "multimnist":
+        raise InputError(
+            "multimnist has two classes in each image: compare on mnist, which holds the overlapping digits too."
+        )
     for name, value in (
         ("--seeds", wishes.seeds),
         ("--images", wishes.images),

@@ -99,7 +99,7 @@ def check_wishes(wishes: Wishes) -> None:
     norm_named(wishes.norm)
     if wishes.dataset == "multimnist":
         raise InputError(
-            "multimnist has two classes in each image: compare on mnist, which holds the overlapping digits too."
+            "multimnist has two classes in each image: compare on mnist, which adds the overlapping digits."
         )
     for name, value in (
         ("--seeds", wishes.seeds),

@@ -79,25 +79,36 @@ def load_beforehand(solver: str) -> None:
     importlib.import_module(f"closecall.solvers.{solver}")
 
 
+class Noticing:
+    """A handler of Ctrl-C that remembers it was pressed."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.pressed = True
+        signal.default_int_handler(number, frame)
+
+
 @contextmanager
 def raising_every_interrupt() -> Iterator[None]:
-    """Raise Ctrl-C here even if the search took it as a wish for its best answer so far."""
+    """Raise Ctrl-C here even if the search took it as a wish for its best answer so far.
+
+    Contexts may be nested: one that opens after a Ctrl-C that nobody heeded raises at once.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    pressed = False
-
-    def notice(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, notice)
+    before = signal.getsignal(signal.SIGINT)
+    if isinstance(before, Noticing) and before.pressed:
+        raise KeyboardInterrupt
+    notice = Noticing()
+    signal.signal(signal.SIGINT, notice)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if pressed:
+    if notice.pressed:
         raise KeyboardInterrupt
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from closecall.attack_batch import attack
-from closecall.bench.measure import raising_every_interrupt
 from closecall.compare.comparison import Comparison, picture
 from closecall.compare.results import DistanceRow
 from closecall.compare.subjects import Subject
@@ -90,7 +89,7 @@ def ask(comparison: Comparison, subject: Subject, index: int) -> DistanceRow:
     if classifier is None:
         return ask_attack(comparison, subject, index)
     heuristic = attack(classifier, image[None], [label], norm=comparison.norm).distances[0]
-    with comparison.progress.show_interval() as report, raising_every_interrupt():
+    with comparison.progress.show_interval() as report:
         verdict = nearest(
             classifier, image, label, norm=comparison.norm, time_limit=comparison.preset.time_limit,
             threads=comparison.threads, on_progress=report,

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from closecall.attacks import find_witness
-from closecall.bench.measure import raising_every_interrupt
 from closecall.bounds import linear_bounds
 from closecall.compare.comparison import FIRST_SEED, Comparison
 from closecall.compare.contenders import Contender
@@ -192,7 +191,7 @@ def solve_milp(comparison: Comparison, subject: Subject, index: int) -> MilpAnsw
     radius, sizes = milp_sizes(classifier, Query(
         image.astype(np.float64).ravel(), label, classifier.network.classes, norm=comparison.norm
     ))  # fmt: skip
-    with comparison.progress.show_interval() as report, raising_every_interrupt():
+    with comparison.progress.show_interval() as report:
         verdict = nearest(
             classifier, image, label, norm=comparison.norm, method="milp", solver=SOLVER,
             time_limit=comparison.preset.milp_time_limit, threads=comparison.threads, on_progress=report,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from closecall.bench.measure import raising_every_interrupt
 from closecall.compare.results import build
 from closecall.errors import InputError
 from closecall.files import append_line, whole_lines
@@ -51,11 +52,15 @@ class Record:
         return _identity(key) in self._latest
 
     def measured(self, key: Mapping[str, Any], measure: Callable[[], Value]) -> Value:
-        """What was kept under this key; else measure it, and it is on the disk when this returns."""
+        """What was kept under this key; else measure it, and it is on the disk when this returns.
+
+        A measurement during which Ctrl-C was pressed is never kept.
+        """
         name = _identity(key)
         if name not in self._latest:
             began = time.perf_counter()
-            value = measure()
+            with raising_every_interrupt():
+                value = measure()
             seconds = round(time.perf_counter() - began, 3)
             date = datetime.now(UTC).isoformat(timespec="seconds")
             self._append(Measurement(dict(key), value, seconds, date))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from closecall import data
+from closecall.bench.measure import raising_every_interrupt
 from closecall.compare.answers import measure_models
 from closecall.compare.comparison import FIRST_SEED, Comparison, spread
 from closecall.compare.contenders import contenders_from
@@ -54,7 +55,7 @@ def compare(wishes: Wishes, out: Path, progress: Progress) -> Results:
     """Measure what is not yet in the folder, and write results.json and the tables."""
     check_wishes(wishes)
     prepare_folder(out)
-    with alone_in(out), using_threads(wishes.threads):
+    with alone_in(out), using_threads(wishes.threads), raising_every_interrupt():
         comparison, all_train_images = prepare(wishes, out, progress)
         results = measure(comparison, all_train_images)
         write_whole(out / FILE, results.to_json().encode())

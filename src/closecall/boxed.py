@@ -179,7 +179,7 @@ def grow(hunt: Hunt, case: Case, domain: Domain, bounds: Bounds, cuts: list[Cut]
 
     with clock.stage("search"):
         tree = Tree(relaxation, cutoff, on_point, hunt.tally)
-        done = tree.search(deadline=clock.deadline, stop=stop)
+        done = tree.search(deadline=clock.deadline, threads=hunt.problem.threads, stop=stop)
     if hunt.distance < before:
         with clock.stage("walk"):
             nearer = hunt.domain.within(hunt.distance)

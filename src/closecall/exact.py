@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from closecall.anchored import anchor
 from closecall.bounds import Bounds, certified_radius, excluded, linear_bounds
-from closecall.branch import Tally, Tree
+from closecall.branch import Tree
 from closecall.domain import Domain
+from closecall.frontier import Tally
 from closecall.problem import Finding, Problem
 from closecall.query import Case, Goal
 from closecall.regions import Walk, picks_at
@@ -222,7 +223,8 @@ def grow(
             hunt.report()
             return hunt.answered or hunt.wanted < START_ANEW * made_for
 
-        done = tree.search(nodes=nodes, deadline=deadline, stop=stop)
+        threads = 1 if nodes is not None else hunt.problem.threads
+        done = tree.search(nodes=nodes, deadline=deadline, threads=threads, stop=stop)
     return done, tree
 
 

@@ -24,6 +24,7 @@ from closecall.milp import OnProgress, Solution
 from closecall.network import Network
 from closecall.problem import Finding, Problem
 from closecall.solvers import solve
+from closecall.winners import without_losers
 
 FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth a replay
 
@@ -63,8 +64,8 @@ def solve_rest(problem: Problem, known: Finding) -> Finding:
     domain = problem.domain
     if known.witness is not None:
         domain = domain.within(domain.distance(known.witness))
-    network = problem.network.simplified()
     with problem.clock.stage("bounds"):
+        network = without_losers(problem.network.simplified(), domain)
         bounds = linear_bounds(network, domain)
     found = solve_encoded(problem, domain, network, bounds, "tight")
     lower, nodes = max(known.lower, found.lower), known.nodes + found.nodes

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from closecall.batched.ascent import Aim, Duals, Pace
 from closecall.batched.ball import Ball
-from closecall.batched.blocks import blocks_of
+from closecall.batched.blocks import Blocks, blocks_of
 from closecall.batched.layer_bounds import UnitBounds, unit_bounds
 from closecall.batched.prover import Prover
 from closecall.batched.region import nearest_in_region
@@ -31,6 +31,7 @@ from closecall.domain import Domain
 from closecall.milp import OnProgress
 from closecall.network import Network
 from closecall.query import Case, Goal
+from closecall.winners import without_losers
 
 Vector = NDArray[np.float64]
 Status = Literal["proven", "witness", "limit", "interrupted"]
@@ -47,6 +48,7 @@ CLIMBED, CLIMB_STEPS = 8, 10  # climbs from the relaxed solutions of a batch, an
 WORTH_A_SWEEP = 0.93  # sweeps go on while they leave less than this share of the cases' values
 WORTH_A_TRY = 0.98  # the same for the first, cheap try to tighten for one case
 SHARE_FOR_SWEEPS = 0.5  # of the time that is left
+SHARE_FOR_A_STEP = 0.5  # of the time that is left, for a radius short of the nearest witness
 FIRST_RADIUS, STEP_OF_RADIUS, LEAST_STEP = 0.3, 0.35, 0.07  # shares of the way to the nearest witness
 
 
@@ -121,7 +123,8 @@ class Search:
         self.began = time.perf_counter()
         self.until = self.began + seconds
         self.goal, self.domain, self.gap, self.on_progress = goal, domain, gap, on_progress
-        self.whole = blocks_of(network)
+        self.network = network.simplified()
+        self.whole = blocks_of(self.network)
         self.wide, self.narrow = self.whole, self.whole.to(torch.float32)
         self.ball = Ball.of(domain, torch.float64)
         self.hunt = Hunt(network, self.whole, (domain, goal), polish=gap is not None, until=self.until)
@@ -162,18 +165,36 @@ class Search:
         return "proven" if closed else "limit"
 
     def shrink(self, witness: Vector) -> Status:
-        """Prove larger and larger radii, up to the nearest witness."""
+        """Prove larger and larger radii, up to the nearest witness.
+
+        A radius short of it that is not proven in half of the time left is given up for a smaller one.
+        """
         self.hunt.accept(witness)
         self.keep_below_witness()
         misses = 0
         while misses < MISSES_ALLOWED and self.in_time():
             misses = 0 if self.hunt.everywhere(self.hunting_ground) else misses + 1
+        scale = 1.0
         while self.floor < self.needed:
             step = max(STEP_OF_RADIUS * (self.needed - self.floor), LEAST_STEP * self.needed)
-            radius = self.floor + step if self.floor else FIRST_RADIUS * self.needed
-            if not self.prove(min(radius, self.needed)):
+            radius = self.floor + scale * (step if self.floor else FIRST_RADIUS * self.needed)
+            whole_way = radius >= self.needed
+            if self.prove(self.needed) if whole_way else self.prove_in_part(radius):
+                continue
+            if whole_way or self.stuck or not self.in_time():
                 return "limit"
+            self.floor = self.lower
+            scale /= 2
         return "proven"
+
+    def prove_in_part(self, radius: float) -> bool:
+        """Try to close the ball of a radius in a part of the time that is left."""
+        until, now = self.until, time.perf_counter()
+        self.until = now + SHARE_FOR_A_STEP * (until - now)
+        try:
+            return self.prove(radius)
+        finally:
+            self.until = until
 
     @property
     def needed(self) -> float:
@@ -192,7 +213,8 @@ class Search:
     def prove(self, radius: float) -> bool:
         """Close the ball of a radius; False at a witness without a gap to close, or when time is over."""
         self.ball = self.ball.within(radius)
-        self.wide, self.narrow = self.whole, self.whole.to(torch.float32)
+        self.wide = self.blocks_within(radius)
+        self.narrow = self.wide.to(torch.float32)
         self.stuck = []
         self.open = self.roots()
         self.bound_units()
@@ -208,6 +230,11 @@ class Search:
             return False
         self.floor = max(self.floor, self.radius)
         return True
+
+    def blocks_within(self, radius: float) -> Blocks:
+        """The network as it is within a radius, where some entries of pooling windows never win."""
+        smaller = without_losers(self.network, self.domain.within(radius), self.until)
+        return self.whole if smaller is self.network else blocks_of(smaller)
 
     def over(self) -> bool:
         """Whether time is over, or a witness answers the question."""

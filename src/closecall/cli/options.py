@@ -81,7 +81,7 @@ Solver = Annotated[
 TimeLimit = Annotated[
     float, typer.Option("--time-limit", help="Seconds for the whole search.", rich_help_panel=SEARCH)
 ]
-Threads = Annotated[int, typer.Option("--threads", help="Threads of the solver.", rich_help_panel=SEARCH)]
+Threads = Annotated[int, typer.Option("--threads", help="Threads of the search.", rich_help_panel=SEARCH)]
 Gap = Annotated[
     float,
     typer.Option("--gap", help="Stop when the interval is this narrow, relatively.", rich_help_panel=SEARCH),

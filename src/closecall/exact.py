@@ -223,8 +223,7 @@ def grow(
             hunt.report()
             return hunt.answered or hunt.wanted < START_ANEW * made_for
 
-        threads = 1 if nodes is not None else hunt.problem.threads
-        done = tree.search(nodes=nodes, deadline=deadline, threads=threads, stop=stop)
+        done = tree.search(nodes=nodes, deadline=deadline, threads=hunt.problem.threads, stop=stop)
     return done, tree
 
 

@@ -39,7 +39,8 @@ def test_every_command_and_option_exists() -> None:
     commands = get_command(app).commands
     for name in re.findall(r"(?:`|\$ )closecall ([a-z-]+)", README):
         assert name in commands, name
-    known = {flag for command in commands.values() for option in command.params for flag in option.opts}
+    options = [option for command in commands.values() for option in command.params]
+    known = {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", README):
         assert flag in known, flag
 

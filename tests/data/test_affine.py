@@ -42,23 +42,23 @@ def test_scale_spreads_rows_and_columns() -> None:
 
 
 @pytest.fixture(scope="module")
-def test_set() -> object:
+def generated() -> object:
     return load("mnist-affine", "test")
 
 
-def test_it_is_said_to_be_generated(test_set: object) -> None:
-    assert test_set.name == "affine MNIST (generated)"
-    assert test_set.images.shape == (10_000, 1, 40, 40)
-    assert (test_set.labels == load("mnist", "test").labels).all()
+def test_it_is_said_to_be_generated(generated: object) -> None:
+    assert generated.name == "affine MNIST (generated)"
+    assert generated.images.shape == (10_000, 1, 40, 40)
+    assert (generated.labels == load("mnist", "test").labels).all()
 
 
-def test_no_digit_is_cut_off_and_every_place_is_used(test_set: object) -> None:
+def test_no_digit_is_cut_off_and_every_place_is_used(generated: object) -> None:
     plain = load("mnist", "test").images.astype(float).sum(axis=(1, 2, 3))
-    ratio = test_set.images.astype(float).sum(axis=(1, 2, 3)) / plain
+    ratio = generated.images.astype(float).sum(axis=(1, 2, 3)) / plain
     # The area grows with the product of the scales, 0.64 to 1.44; interpolation blurs that a little.
     assert ratio.min() > 0.55
     assert ratio.max() < 1.55
-    used = test_set.images.any(axis=(0, 1))
+    used = generated.images.any(axis=(0, 1))
     assert used[0].any()
     assert used[-1].any()
     assert used[:, 0].any()

@@ -46,7 +46,7 @@ def close_boxes(problem: Problem, known: Finding) -> Finding:
     for case in problem.goal.cases:
         if known.witness is not None:
             hunt.offer(known.witness, case)
-    hunt.floor = known.lower
+    hunt.floor, hunt.tally.nodes = known.lower, known.nodes
     cases = nearest_first(hunt, problem.goal)
     proven = dict.fromkeys(range(len(cases)), known.lower)
     clock, interrupted = problem.clock, False
@@ -60,7 +60,7 @@ def close_boxes(problem: Problem, known: Finding) -> Finding:
     except KeyboardInterrupt:
         interrupted = True
     lower = min(proven.values())
-    return Finding(hunt.best, lower, known.nodes + hunt.tally.nodes, interrupted)
+    return Finding(hunt.best, lower, hunt.tally.nodes, interrupted)
 
 
 def advance(hunt: Hunt, cases: list[Case], index: int, proven: dict[int, float], whole_way: bool) -> None:

@@ -14,6 +14,7 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks scripts
 	$(BIN)/lint-imports
 
 clean:

@@ -61,7 +61,8 @@ def networks(last: bool) -> dict[str, CapsNet]:
     for name in ("ours", "textbook"):
         torch.manual_seed(0)
         made[name] = CapsNet(preset="paper")
-    made["textbook"].parents = TextbookCapsules(made["ours"].parents.weight, 10, last)  # type: ignore[assignment]
+    weight = made["ours"].get_parameter("parents.weight")
+    made["textbook"].parents = TextbookCapsules(weight, 10, last)
     return made
 
 
@@ -79,7 +80,7 @@ class Step:
         start, start_processor = time.perf_counter(), time.process_time()
         self.optimizer.zero_grad()
         loss, _ = self.network.training_loss(self.images, self.labels)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.loss = float(loss.detach())
         return time.perf_counter() - start, time.process_time() - start_processor

@@ -15,7 +15,8 @@ from typing import Any
 from rich.console import Console
 
 from closecall import models
-from closecall.models.store import description_bytes, weights_bytes, write_atomically
+from closecall.files import write_whole
+from closecall.models.store import description_bytes, weights_bytes
 from closecall.models.zoo import WEIGHTS
 from closecall.train import TrainingPlan, train_into
 
@@ -41,14 +42,15 @@ CONVOLUTIONAL = TrainingPlan(
 )
 PAPER = replace(CONVOLUTIONAL, epochs=20)
 STABLE = TrainingPlan(
-    epochs=14,
+    epochs=40,
     batch=256,
     learning_rate=4e-3,
     schedule="cosine",
     shift=1,
     threads=1,
-    stable=0.2,
-    stable_radius=0.06,
+    stable=0.5,
+    stable_radius=0.1,
+    l1=3e-5,
 )
 CAPSULES = TrainingPlan(epochs=16, learning_rate=3e-3, schedule="cosine", shift=2, threads=1)
 
@@ -63,7 +65,7 @@ RECIPES = {
     "mnist-cnn-paper": Recipe(
         "cnn", {"blocks": ["4x6s2/2", "4x3/2"], "hidden": [32], "convolution": "paper"}, PAPER
     ),
-    "mnist-cnn-stable": Recipe("cnn", {"blocks": ["12x7s3/0", "24x4s2/0"], "hidden": [32]}, STABLE),
+    "mnist-cnn-stable": Recipe("cnn", {"blocks": ["20x8s4/0"], "hidden": [24]}, STABLE),
     "mnist-caps": Recipe("capsnet", {"preset": "small"}, CAPSULES),
 }
 
@@ -83,8 +85,8 @@ def install(name: str, folder: Path) -> dict[str, Any]:
     """Put a trained model into the package."""
     model, described = models.load(folder), models.describe(folder)
     metadata = {key: described[key] for key in KEPT if key in described}
-    write_atomically(WEIGHTS / f"{name}.safetensors", weights_bytes(model))
-    write_atomically(WEIGHTS / f"{name}.json", description_bytes(model, metadata))
+    write_whole(WEIGHTS / f"{name}.safetensors", weights_bytes(model))
+    write_whole(WEIGHTS / f"{name}.json", description_bytes(model, metadata))
     return described
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +18,12 @@ from closecall.bounds import linear_bounds
 from closecall.data import Dataset
 from closecall.domain import Domain
 from closecall.errors import ModelError
-from closecall.models import CNN, DNN, count_parameters, count_units, describe, load, zoo_names
+from closecall.models import CNN, DNN, build, count_parameters, count_units, describe, load, zoo_names
+from closecall.models.store import description_bytes
 from closecall.models.zoo import WEIGHTS
 from closecall.norms import NORMS
 from closecall.readers import read
+from closecall.train import TrainingPlan
 
 SIZES = {
     "mnist-dnn1": (8, 8, 8),
@@ -39,6 +48,20 @@ def test_images() -> Dataset:
     return data.load("mnist", "test")
 
 
+@pytest.fixture(scope="module")
+def retraining() -> ModuleType:
+    """The script that trains the zoo, as a module."""
+    path = Path(__file__).parents[2] / "scripts" / "retrain_zoo.py"
+    spec = importlib.util.spec_from_file_location("retrain_zoo", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "retrain_zoo", module)  # its dataclasses look themselves up
+        spec.loader.exec_module(module)
+    return module
+
+
 def test_the_promised_names_are_there() -> None:
     assert set(LEAST_ACCURACY) <= set(zoo_names())
 
@@ -54,6 +77,18 @@ def test_accuracy_is_as_recorded(name: str, test_images: Dataset) -> None:
     assert right >= LEAST_ACCURACY[name]
     assert described["dataset"] == "mnist"
     assert {"epochs", "batch", "seed", "learning_rate"} <= described["recipe"].keys()
+
+
+@pytest.mark.parametrize("name", sorted(LEAST_ACCURACY))
+def test_the_script_would_train_what_is_shipped(name: str, retraining: ModuleType) -> None:
+    recipe, described = retraining.RECIPES[name], describe(f"zoo:{name}")
+    trained = TrainingPlan(**described["recipe"])
+    assert trained == replace(recipe.plan, seed=trained.seed)
+    assert trained.seed in recipe.seeds
+    built = json.loads(description_bytes(build(recipe.kind, recipe.config), {}))
+    assert {key: built[key] for key in ("kind", "config", "parameters")} == {
+        key: described[key] for key in ("kind", "config", "parameters")
+    }
 
 
 @pytest.mark.parametrize("name", sorted(SIZES))

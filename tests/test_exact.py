@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import closecall
+from closecall import exact
 from closecall.bounds import linear_bounds
 from closecall.models import build
 from closecall.query import Query
@@ -68,6 +69,23 @@ def test_a_search_that_is_cut_short_gives_an_interval_around_the_optimum(kind: s
         cut = closecall.nearest(classifier, image, norm="l1", time_limit=limit)
         assert cut.lower_bound <= whole.distance * (1 + 1e-6)
         assert cut.distance is None or cut.distance >= whole.lower_bound * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_radius_by_radius_ends_at_the_same_distance(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    climbs = []
+    whole_way = exact.Progress.climb
+    monkeypatch.setattr(exact, "PATIENCE", 0.0)
+    monkeypatch.setattr(exact.Progress, "climb", lambda self: climbs.append(self.over) or whole_way(self))
+    for seed in range(6):
+        classifier = network_of(kind, seed)
+        image = image_for(classifier, seed)
+        ours = closecall.nearest(classifier, image, norm="l1", method="auto", time_limit=60)
+        solvers = closecall.nearest(classifier, image, norm="l1", method="milp", time_limit=60)
+        assert ours.outcome == solvers.outcome == "nearest"
+        assert ours.distance == pytest.approx(solvers.distance, rel=3e-4, abs=1e-6)
+        assert ours.lower_bound <= solvers.distance * (1 + 1e-6) + 1e-6
+    assert False in climbs  # without patience some case was left for smaller radii
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,10 +16,10 @@ from closecall.bounds import Bounds, excluded, linear_bounds
 from closecall.branch import Tree
 from closecall.domain import Domain
 from closecall.envelope import Cut, Envelopes
-from closecall.exact import Hunt, nearest_first, open_width, walk
 from closecall.problem import Finding, Problem
 from closecall.query import Case
 from closecall.relaxation import Relaxation, columns_of_units, relax, relax_box
+from closecall.settling import Hunt, nearest_first, open_width, walk
 from closecall.solvers.warm import WarmProgram
 from closecall.squeeze import squeeze
 

@@ -62,7 +62,7 @@ class Tree:
         while self.frontier.more:
             if over():
                 return False
-            self._dive_once(diver, deadline)
+            self._dive_once(diver, deadline, over)
         return True
 
     def _together(self, over: Callable[[], bool], deadline: float, threads: int) -> bool:
@@ -71,7 +71,7 @@ class Tree:
 
         def work(diver: Diver) -> None:
             try:
-                while self._dive_once(diver, deadline, wait=True):
+                while self._dive_once(diver, deadline, never, wait=True):
                     pass
             except Exception as failure:  # raised again below, where it can be seen
                 failures.append(failure)
@@ -100,12 +100,19 @@ class Tree:
             self._ready.append(Diver(number, self.relaxation, self.frontier, self.gains))
         return self._ready[:count]
 
-    def _dive_once(self, diver: Diver, deadline: float, *, wait: bool = False) -> bool:
+    def _dive_once(
+        self, diver: Diver, deadline: float, over: Callable[[], bool], *, wait: bool = False
+    ) -> bool:
         node = self.frontier.take(diver.number, wait=wait)
         if node is None:
             return False
         try:
-            diver.dive(node, deadline)
+            diver.dive(node, deadline, over)
         finally:
             self.frontier.finish(diver.number)
         return True
+
+
+def never() -> bool:
+    """Several threads are halted by the one that looks after them."""
+    return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -47,8 +48,8 @@ class Diver:
         cutoff = self.frontier.cutoff
         return cutoff + BEYOND * max(1.0, abs(cutoff))
 
-    def dive(self, node: Node, deadline: float) -> None:
-        """Search a node that was taken; what is left of it when time is over goes back."""
+    def dive(self, node: Node, deadline: float, over: Callable[[], bool]) -> None:
+        """Search a node that was taken; what is left of it when the search is over goes back."""
         if node.basis is not None and node.diver == self.number:
             self.program.set_basis(node.basis)
         following: Node | None = node
@@ -59,7 +60,7 @@ class Diver:
             except KeyboardInterrupt:
                 self.frontier.push(node)
                 raise
-            if following is not None and (self.frontier.halted or time.perf_counter() > deadline):
+            if following is not None and (self.frontier.halted or time.perf_counter() > deadline or over()):
                 self.frontier.push(following)
                 return
 

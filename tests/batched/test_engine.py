@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from closecall.batched import refute, shrink
+from closecall.batched import approach, refute, shrink
 from closecall.domain import Domain
 from closecall.network import Network
 from closecall.query import Goal
@@ -51,6 +51,27 @@ def test_shrink_finds_the_nearest(seed: int, pooled: bool, norm: str) -> None:
     assert outcome.lower <= truth * (1 + 1e-6)
     assert domain.distance(nearest) * (1 - 1.0001e-4) <= outcome.lower
     assert domain.distance(nearest) == pytest.approx(truth, rel=2e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_approach_comes_nearer_and_keeps_to_the_goal(pooled: bool, norm: str) -> None:
+    shares = []
+    for seed in range(3, 7):
+        network = random_network(seed, pooled=pooled)
+        domain, goal = random_question(network, seed, norm, targeted=False)
+        far = refute(network, domain, goal, seconds=60).witness
+        if far is None:
+            continue
+        near = approach(network, domain, goal, far, gap=1e-4, seconds=60, threads=1)
+        assert_witness(network, domain, goal, near)
+        assert true_distance(network, domain, goal) <= domain.distance(near) * (1 + 1e-6)
+        shares.append(domain.distance(near) / domain.distance(far))
+        hurried = approach(network, domain, goal, far, gap=1e-4, seconds=0, threads=1)
+        assert_witness(network, domain, goal, hurried)
+        assert domain.distance(hurried) <= domain.distance(far)
+    assert max(shares) <= 1
+    assert min(shares) < 0.9
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])

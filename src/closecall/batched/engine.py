@@ -42,7 +42,6 @@ PART_PACE = Pace(16, slope_step=0.1, decay=0.93)
 PARTS_AT_ONCE = 64
 QUICK_NODES = 2000  # that are tried before units are tightened by branching
 CANDIDATES = 8
-MISSES_ALLOWED = 3
 TOLERANCE = 1e-6  # scores that a solver's image may miss the goal by
 CLIMBED, CLIMB_STEPS = 8, 10  # climbs from the relaxed solutions of a batch, and their steps
 WORTH_A_SWEEP = 0.93  # sweeps go on while they leave less than this share of the cases' values
@@ -95,6 +94,17 @@ def shrink(
         outcome = search.run(lambda: search.shrink(witness))
         best = witness if search.hunt.witness is None else search.hunt.witness
         return best, replace(outcome, witness=best)
+
+
+def approach(
+    network: Network, domain: Domain, goal: Goal, witness: Vector, *, gap: float, seconds: float, threads: int
+) -> Vector:
+    """A witness as near as climbs from many places find one, without a proof; the known one at least."""
+    with torch_threads(threads):
+        hunt = Search(network, domain, goal, seconds, None, gap).hunt
+        hunt.accept(witness)
+        hunt.close_in(Ball.of(domain.within(domain.distance(witness)), torch.float64), 1.0 - gap)
+        return witness if hunt.witness is None else hunt.witness
 
 
 @contextmanager
@@ -171,9 +181,7 @@ class Search:
         """
         self.hunt.accept(witness)
         self.keep_below_witness()
-        misses = 0
-        while misses < MISSES_ALLOWED and self.in_time():
-            misses = 0 if self.hunt.everywhere(self.hunting_ground) else misses + 1
+        self.hunt.close_in(self.ball, 1.0 - (self.gap or 0.0))
         scale = 1.0
         while self.floor < self.needed:
             step = max(STEP_OF_RADIUS * (self.needed - self.floor), LEAST_STEP * self.needed)

@@ -22,6 +22,7 @@ Vector = NDArray[np.float64]
 
 RESTARTS = 16
 STEPS = 40
+MISSES_ALLOWED = 3
 NEARLY = 1e-4  # a climb in float32 that ends this close below the goal is worth a check in float64
 WORTH_A_STEP = 1 - 1e-4  # regions are left for the next one while the distance falls below this share
 BEYOND = (1.0, 1.0 + 1e-7, 1.0 + 1e-6, 1.0 + 1e-5)
@@ -76,6 +77,16 @@ class Hunt:
         """Accept a solver's image, which its tolerance may have left just short of the goal."""
         centre = self.domain.centre
         return any(self.accept(centre + share * (image - centre)) for share in BEYOND)
+
+    def close_in(self, ball: Ball, share: float) -> None:
+        """Look everywhere for a witness within a share of the distance of the last, until that is in vain."""
+        misses = 0
+        while misses < MISSES_ALLOWED and time.perf_counter() < self.until:
+            misses = (
+                0
+                if self.everywhere(ball.within(min(float(ball.radius), share * self.distance)))
+                else misses + 1
+            )
 
     def everywhere(self, ball: Ball) -> bool:
         """Climb towards every case from the centre and from random places."""

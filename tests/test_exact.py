@@ -12,6 +12,7 @@ from closecall.models import build
 from closecall.query import Query
 from closecall.readers import Classifier, read
 from closecall.relaxation import relax
+from closecall.settling import Hunt, Settled, Trial
 from closecall.squeeze import squeeze
 
 DENSE = {"sizes": [8, 8], "input_shape": [1, 3, 3], "classes": 4}
@@ -76,7 +77,7 @@ def test_radius_by_radius_ends_at_the_same_distance(kind: str, monkeypatch: pyte
     climbs = []
     whole_way = exact.Progress.climb
     monkeypatch.setattr(exact, "PATIENCE", 0.0)
-    monkeypatch.setattr(exact.Progress, "climb", lambda self: climbs.append(self.over) or whole_way(self))
+    monkeypatch.setattr(exact.Progress, "climb", lambda self: climbs.append(self.over()) or whole_way(self))
     for seed in range(6):
         classifier = network_of(kind, seed)
         image = image_for(classifier, seed)
@@ -86,6 +87,23 @@ def test_radius_by_radius_ends_at_the_same_distance(kind: str, monkeypatch: pyte
         assert ours.distance == pytest.approx(solvers.distance, rel=3e-4, abs=1e-6)
         assert ours.lower_bound <= solvers.distance * (1 + 1e-6) + 1e-6
     assert False in climbs  # without patience some case was left for smaller radii
+
+
+def test_a_case_that_rounding_leaves_open_is_left_to_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = network_of("dense", 4)
+    image = image_for(classifier, 4)
+    settled, tried = exact.settle, []
+
+    def settle_all_but_the_first(hunt: Hunt, trial: Trial) -> Settled:
+        tried.append(trial.case)
+        return Settled(trial.known, searched=True) if trial.case is tried[0] else settled(hunt, trial)
+
+    monkeypatch.setattr(exact, "settle", settle_all_but_the_first)
+    ours = closecall.nearest(classifier, image, norm="l1", method="auto", time_limit=60)
+    solvers = closecall.nearest(classifier, image, norm="l1", method="milp", time_limit=60)
+    assert len(tried) == classifier.network.classes - 1  # each case once, the first one too
+    assert ours.outcome == solvers.outcome == "nearest"
+    assert ours.distance == pytest.approx(solvers.distance, rel=3e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

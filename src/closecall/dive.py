@@ -23,7 +23,8 @@ from closecall.solvers.warm import Basis, WarmProgram
 Vector = NDArray[np.float64]
 
 TRIALS = 16  # candidates tried out at a node
-RELIABLE = 8  # trials after which a pseudo-cost is believed
+RELIABLE = 8  # trials after which a pseudo-cost is believed, where there are few choices
+TRIALS_OF_ALL = 600  # for each entry of all choices together: with many choices, each must do with fewer
 TRIAL_STEPS = 50  # dual simplex steps of a trial
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
 LEAST_GAIN = 1e-6
@@ -41,6 +42,7 @@ class Diver:
         self.frontier = frontier
         self.gains = gains
         self.program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
+        self.reliable = min(RELIABLE, max(1, TRIALS_OF_ALL // max(1, relaxation.choices)))
 
     @property
     def beyond(self) -> float:
@@ -134,7 +136,7 @@ class Diver:
         for choice in order:
             members = self.relaxation.members[choice]
             score = float(scores[choice])
-            if self.gains.trials[members].min() < RELIABLE:
+            if self.gains.trials[members].min() < self.reliable:
                 basis = self.program.get_basis() if basis is None else basis
                 alive = [
                     entry

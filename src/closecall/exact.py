@@ -19,7 +19,7 @@ from closecall.settling import Hunt, Trial, nearest_first, settle
 
 Vector = NDArray[np.float64]
 
-PATIENCE = 0.15  # of its time, in which a tree over the whole distance must prove something new
+PATIENCE = 0.3  # of its time, in which a tree over the whole distance must prove something new
 SHARE_FOR_A_STEP = 0.5  # of the time left, for one radius
 LEAST_STEP = 0.15  # of the distance, at first
 LEAST_SCALE = 1 / 64
@@ -40,7 +40,8 @@ def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
         )
     progress = Progress(hunt, cases)
     try:
-        progress.settle_each(math.inf, clock.left, patience=PATIENCE * clock.left / len(cases))
+        at_first = SHARE_FOR_A_STEP * clock.left
+        progress.settle_each(math.inf, at_first, patience=PATIENCE * at_first / len(cases))
         progress.climb()
     except KeyboardInterrupt:
         return Finding(hunt.best, progress.lower, hunt.tally.nodes, interrupted=True)
@@ -48,61 +49,64 @@ def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
 
 
 class Progress:
-    """How far each case is proven, and how many seconds it took the last time."""
+    """How far each case is proven, and how many seconds it took the last time, infinity if in vain."""
 
     def __init__(self, hunt: Hunt, cases: list[Case]) -> None:
         self.hunt, self.cases = hunt, cases
         self.proven = [hunt.floor] * len(cases)
         self.seconds = [0.0] * len(cases)
-        self.stuck = False  # a case was searched to its end without a proof, by the rounding of LPs
+        self.stuck: set[int] = set()  # cases searched to their end without a proof, by the rounding of LPs
 
     @property
     def lower(self) -> float:
         """What is proven for all cases."""
         return min(self.proven)
 
-    @property
+    def lacking(self, reach: float) -> list[int]:
+        """The cases that a radius is still to be proven for, the quickest of the last time first."""
+        aim = self.hunt.aim(reach)
+        open_cases = [case for case, proven in enumerate(self.proven) if proven < aim]
+        return sorted(set(open_cases) - self.stuck, key=lambda case: (self.seconds[case], case))
+
     def over(self) -> bool:
         """Whether there is nothing left to prove, or no way or no time to prove it."""
         hunt = self.hunt
-        return self.stuck or self.lower >= hunt.wanted or hunt.answered or hunt.problem.clock.left <= 0
+        return hunt.answered or hunt.problem.clock.left <= 0 or not self.lacking(math.inf)
 
     def settle_each(self, reach: float, seconds: float, *, patience: float = math.inf) -> bool:
         """Try to prove a radius for every case that lacks it; a finite one is given up at the first failure.
 
-        Cases that were quick the last time come first, and leave their time to the others.
+        What a case does not need of its share of the time is left to the others.
         """
         until = time.perf_counter() + seconds
-        lacking = [case for case in range(len(self.cases)) if self.proven[case] < self.hunt.aim(reach)]
-        lacking.sort(key=lambda case: self.seconds[case])
+        lacking = self.lacking(reach)
         for place, case in enumerate(lacking):
             now = time.perf_counter()
             deadline = now + max(0.0, until - now) / (len(lacking) - place)
-            reached = self.settle_one(
-                case, Trial(self.cases[case], reach, self.proven[case], patience, deadline)
-            )
-            if self.over or (math.isfinite(reach) and not reached):
+            self.settle_one(case, Trial(self.cases[case], reach, self.proven[case], patience, deadline))
+            if self.over() or (math.isfinite(reach) and case in self.lacking(reach)):
                 break
-        return all(proven >= self.hunt.aim(reach) for proven in self.proven)
+        return not self.lacking(reach)
 
-    def settle_one(self, case: int, trial: Trial) -> bool:
+    def settle_one(self, case: int, trial: Trial) -> None:
         hunt = self.hunt
         others = (proven for other, proven in enumerate(self.proven) if other != case)
         hunt.others = min(others, default=math.inf)
         began = time.perf_counter()
         settled = settle(hunt, trial)
-        self.seconds[case] = time.perf_counter() - began
         self.proven[case] = max(trial.known, settled.proven)
         reached = self.proven[case] >= hunt.aim(trial.reach)
-        self.stuck = self.stuck or (settled.searched and not reached)
-        return reached
+        self.seconds[case] = time.perf_counter() - began if reached else math.inf
+        if settled.searched and not reached:
+            self.stuck.add(case)
 
     def climb(self) -> None:
         """Prove larger and larger radii; one that takes too long gives way to a smaller one."""
         scale = 1.0
-        while not self.over:
+        while not self.over():
             wanted, left = self.hunt.wanted, self.hunt.problem.clock.left
-            reach = self.lower + scale * max(self.lower, LEAST_STEP * wanted)
+            lower = min(self.proven[case] for case in self.lacking(math.inf))
+            reach = lower + scale * max(lower, LEAST_STEP * wanted)
             reach = reach if reach < NEARLY_THERE * wanted else wanted
             if not self.settle_each(reach, SHARE_FOR_A_STEP * left if math.isfinite(reach) else left):
                 scale = max(scale / 2, LEAST_SCALE)

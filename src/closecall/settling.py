@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.anchored import anchor
+from closecall.anchored import Anchored, anchor
 from closecall.bounds import Bounds, excluded, linear_bounds
 from closecall.branch import Tree
 from closecall.domain import Domain
@@ -48,6 +49,10 @@ class Ground:
     domain: Domain
     network: Network
     bounds: Bounds
+
+    @cached_property
+    def anchored(self) -> Anchored:
+        return anchor(self.network, self.domain, self.bounds)
 
 
 class Hunt:
@@ -175,7 +180,8 @@ def relax_anchored(ground: Ground, case: Case, bounds: Bounds) -> tuple[Relaxati
     domain = ground.domain
     if domain.norm.name != "l1" or not np.isfinite(domain.radius):
         return relax(ground.network, domain, case, bounds), bounds
-    anchored = anchor(ground.network, domain, bounds)
+    same = bounds is ground.bounds
+    anchored = ground.anchored if same else anchor(ground.network, domain, bounds)
     return relax(ground.network, domain, case, anchored.bounds, anchored.leads), anchored.bounds
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import closecall
-from closecall import exact
+from closecall import batched, exact
 from closecall.bounds import linear_bounds
 from closecall.models import build
 from closecall.query import Query
@@ -87,6 +87,19 @@ def test_radius_by_radius_ends_at_the_same_distance(kind: str, monkeypatch: pyte
         assert ours.distance == pytest.approx(solvers.distance, rel=3e-4, abs=1e-6)
         assert ours.lower_bound <= solvers.distance * (1 + 1e-6) + 1e-6
     assert False in climbs  # without patience some case was left for smaller radii
+
+
+def test_ctrl_c_while_coming_nearer_keeps_the_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    classifier = network_of("dense", 4)
+    monkeypatch.setattr(exact, "MANY_UNITS", 0)
+    monkeypatch.setattr(batched, "approach", interrupt)
+    verdict = closecall.nearest(classifier, image_for(classifier, 4), norm="l1", time_limit=60)
+    assert verdict.outcome == "adversarial"
+    assert verdict.replayed
+    assert any("interrupted" in note for note in verdict.notes)
 
 
 def test_a_case_that_rounding_leaves_open_is_left_to_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:

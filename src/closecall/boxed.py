@@ -43,9 +43,7 @@ class Attempt:
 def close_boxes(problem: Problem, known: Finding) -> Finding:
     """From a witness and a proven radius to the nearest image, or as near to it as the time allows."""
     hunt = Hunt(problem)
-    for case in problem.goal.cases:
-        if known.witness is not None:
-            hunt.offer(known.witness, case)
+    hunt.take_over(known.witness)
     hunt.floor, hunt.tally.nodes = known.lower, known.nodes
     cases = nearest_first(hunt, problem.goal)
     proven = dict.fromkeys(range(len(cases)), known.lower)

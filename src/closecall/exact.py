@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from closecall.bounds import certified_radius
 from closecall.problem import Finding, Problem
-from closecall.query import Case
 from closecall.settling import Hunt, Trial, nearest_first, settle
 
 Vector = NDArray[np.float64]
 
+MANY_UNITS = 250  # from here on climbs from many places pay
+SHARE_FOR_CLIMBS = 0.2  # of the time left
 PATIENCE = 0.3  # of its time, in which a tree over the whole distance must prove something new
 SHARE_FOR_A_STEP = 0.5  # of the time left, for one radius
 LEAST_STEP = 0.15  # of the distance, at first
@@ -29,33 +30,59 @@ NEARLY_THERE = 0.9  # of the distance: the next step goes the whole way
 def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
     """Settle every case, beginning with a witness if there is one; the proven distance is the smallest."""
     hunt = Hunt(problem)
-    clock = problem.clock
-    if witness is not None:
-        for case in problem.goal.cases:
-            hunt.offer(witness, case)
-    cases = nearest_first(hunt, problem.goal)
-    with clock.stage("bounds"):
-        hunt.floor = certified_radius(
-            hunt.network, hunt.domain.within(hunt.wanted), problem.goal, clock.deadline
-        )
-    progress = Progress(hunt, cases)
+    hunt.take_over(witness)
+    progress = Progress(hunt)
+    interrupted = False
     try:
-        at_first = SHARE_FOR_A_STEP * clock.left
-        progress.settle_each(math.inf, at_first, patience=PATIENCE * at_first / len(cases))
+        progress.begin()
+        at_first = SHARE_FOR_A_STEP * problem.clock.left
+        progress.settle_each(math.inf, at_first, patience=PATIENCE * at_first / len(progress.cases))
         progress.climb()
     except KeyboardInterrupt:
-        return Finding(hunt.best, progress.lower, hunt.tally.nodes, interrupted=True)
-    return Finding(hunt.best, progress.lower, hunt.tally.nodes)
+        interrupted = True
+    return Finding(hunt.best, progress.lower, hunt.tally.nodes, interrupted)
+
+
+def come_nearer(hunt: Hunt) -> None:
+    """Climb from many places and step through linear regions, which takes a second or more."""
+    from closecall.batched import approach  # waits for torch
+
+    problem = hunt.problem
+    if hunt.best is None:
+        return
+    with problem.clock.stage("attack"):
+        found = approach(
+            problem.network,
+            problem.domain,
+            problem.goal,
+            hunt.best,
+            gap=problem.gap,
+            seconds=SHARE_FOR_CLIMBS * problem.clock.left,
+            threads=problem.threads,
+        )
+    hunt.take_over(found)
 
 
 class Progress:
     """How far each case is proven, and how many seconds it took the last time, infinity if in vain."""
 
-    def __init__(self, hunt: Hunt, cases: list[Case]) -> None:
-        self.hunt, self.cases = hunt, cases
-        self.proven = [hunt.floor] * len(cases)
-        self.seconds = [0.0] * len(cases)
+    def __init__(self, hunt: Hunt) -> None:
+        self.hunt = hunt
+        self.cases = list(hunt.problem.goal.cases)
+        self.proven = [0.0] * len(self.cases)
+        self.seconds = [0.0] * len(self.cases)
         self.stuck: set[int] = set()  # cases searched to their end without a proof, by the rounding of LPs
+
+    def begin(self) -> None:
+        """A good incumbent, the likely cases first, and what linear bounds prove for all of them."""
+        hunt, problem = self.hunt, self.hunt.problem
+        if hunt.network.units > MANY_UNITS:
+            come_nearer(hunt)
+        self.cases = nearest_first(hunt, problem.goal)
+        with problem.clock.stage("bounds"):
+            ball = hunt.domain.within(hunt.wanted)
+            hunt.floor = certified_radius(hunt.network, ball, problem.goal, problem.clock.deadline)
+        self.proven = [hunt.floor] * len(self.cases)
 
     @property
     def lower(self) -> float:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -149,7 +148,7 @@ def solve_automatically(problem: Problem) -> Finding:
     if (domain.norm.name == "l1" and problem.network.units <= UNITS_FOR_CUTS) or (
         domain.norm.name == "linf" and small and small_image
     ):
-        found = search_by_branching(problem, witness if small else nearer(problem, witness))
+        found = search_by_branching(problem, witness)
     elif domain.norm.name == "linf" and cuts_pay(problem.network):
         found = search_by_batches(problem, witness, min(BATCHES_SHARE * clock.limit, BATCHES_SECONDS))
         if not settled(problem, found) and not found.interrupted and clock.left > 0:
@@ -225,21 +224,6 @@ def attack(problem: Problem) -> Vector | None:
     with clock.stage("attack"):
         until = clock.began + ATTACK_SHARE * clock.limit
         return find_witness(problem.network, problem.domain, problem.goal, until=until)
-
-
-def nearer(problem: Problem, witness: Vector | None) -> Vector | None:
-    """Come nearer by climbs from many places and steps through linear regions; takes a second or more."""
-    from closecall.batched import approach  # waits for torch
-
-    clock = problem.clock
-    if witness is None:
-        return None
-    with clock.stage("attack"):
-        seconds = clock.began + ATTACK_SHARE * clock.limit - time.perf_counter()
-        return approach(
-            problem.network, problem.domain, problem.goal, witness,
-            gap=problem.gap, seconds=seconds, threads=problem.threads,
-        )  # fmt: skip
 
 
 METHODS: dict[str, Callable[[Problem], Finding]] = {

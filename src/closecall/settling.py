@@ -106,6 +106,12 @@ class Hunt:
         self.best, self.distance = image, distance
         return True
 
+    def take_over(self, witness: Vector | None) -> None:
+        """Offer what another search has found, whichever case it reaches."""
+        for case in self.problem.goal.cases:
+            if witness is not None:
+                self.offer(witness, case)
+
     def report(self) -> None:
         lower = max(self.floor, min(self.lower, self.others))
         now = time.perf_counter()

@@ -35,7 +35,8 @@ def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
     interrupted = False
     try:
         progress.begin()
-        at_first = SHARE_FOR_A_STEP * problem.clock.left
+        # Who asks for a radius is not helped by the proof of a smaller one.
+        at_first = (SHARE_FOR_A_STEP if problem.nearest else 1.0) * problem.clock.left
         progress.settle_each(math.inf, at_first, patience=PATIENCE * at_first / len(progress.cases))
         progress.climb()
     except KeyboardInterrupt:

@@ -102,17 +102,19 @@ class Progress:
         return hunt.answered or hunt.problem.clock.left <= 0 or not self.lacking(math.inf)
 
     def settle_each(self, reach: float, seconds: float, *, patience: float = math.inf) -> bool:
-        """Try to prove a radius for every case that lacks it; a finite one is given up at the first failure.
+        """Try to prove a radius for every case that lacks it; time not needed for one is left to the others.
 
-        What a case does not need of its share of the time is left to the others.
+        A finite radius is given up at the first failure, the whole distance where nothing new is proven.
         """
         until = time.perf_counter() + seconds
         lacking = self.lacking(reach)
         for place, case in enumerate(lacking):
             now = time.perf_counter()
             deadline = now + max(0.0, until - now) / (len(lacking) - place)
-            self.settle_one(case, Trial(self.cases[case], reach, self.proven[case], patience, deadline))
-            if self.over() or (math.isfinite(reach) and case in self.lacking(reach)):
+            known = self.proven[case]
+            self.settle_one(case, Trial(self.cases[case], reach, known, patience, deadline))
+            hopeless = math.isfinite(reach) or self.proven[case] <= known
+            if self.over() or (hopeless and case in self.lacking(reach)):
                 break
         return not self.lacking(reach)
 

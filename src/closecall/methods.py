@@ -32,7 +32,7 @@ ATTACK_SHARE = 0.3  # of the time limit
 FLOOR_SHARE = 0.4  # of the time limit, when the first lower bound must be there
 UNITS_FOR_LPS = 250
 UNITS_FOR_CUTS = 1500  # networks with more units are searched by batched linear bounds only
-BATCHES_SHARE, BATCHES_SECONDS = 0.07, 30.0  # of the time limit, at most, where LPs with cuts come next
+BATCHES_SHARE, BATCHES_SECONDS = 0.07, 5.0  # of the time limit, at most, where LPs with cuts come next
 PIXELS_FOR_LPS = 100
 
 Vector = NDArray[np.float64]

@@ -119,6 +119,7 @@ def test_files_placed_by_hand_need_no_source(tmp_path: Path) -> None:
     for name, content in CONTENTS.items():
         (tmp_path / name).write_bytes(content)
     fetch_missing(FILES, tmp_path, [], "set")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == CONTENTS
 
 
 def test_a_folder_that_cannot_be_written_is_named(server: LocalServer, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.domain import Domain
+from closecall.errors import QueryError
 from closecall.layers import Affine, Maximum, Relu
 from closecall.layers.layer import OUTWARD
-from closecall.network import Network
+from closecall.network import Network, Node
 from closecall.query import Case, Goal
 
 Vector = NDArray[np.float64]
@@ -30,6 +31,15 @@ class Bounds:
 
     def of(self, sources: tuple[int, ...]) -> tuple[list[Vector], list[Vector]]:
         return [self.lower[source] for source in sources], [self.upper[source] for source in sources]
+
+    def sums(self, node: Node) -> Vector:
+        """The most that the terms of each unit of a node add up to without their signs."""
+        if isinstance(node.layer, Affine):
+            largest = [np.maximum(np.abs(self.lower[s]), np.abs(self.upper[s])) for s in node.inputs]
+            return node.layer.sums(largest)
+        source = node.inputs[0]
+        size = np.maximum(np.abs(self.lower[source]), np.abs(self.upper[source]))
+        return size if isinstance(node.layer, Relu) else np.full(node.layer.size, size.max(initial=0.0))
 
     def undecided(self, network: Network) -> int:
         """How many ReLU units of unknown sign and pooling windows of unknown winner are left."""
@@ -75,11 +85,21 @@ def forward_bounds(network: Network, domain: Domain, refine: Refine | None) -> B
     worth.add(len(network.nodes))
     for node_id, node in enumerate(network.nodes, start=1):
         low, high = node.layer.interval([lower[s] for s in node.inputs], [upper[s] for s in node.inputs])
+        check_finite(low, high)
         lower.append(low)
         upper.append(high)
         if refine is not None and node_id in worth and not isinstance(node.layer, Relu):
             lower[-1], upper[-1] = refine(Bounds(tuple(lower), tuple(upper)), node_id)
     return Bounds(tuple(lower), tuple(upper))
+
+
+def check_finite(low: Vector, high: Vector) -> None:
+    """Refuse to go on with numbers that say nothing: a comparison with NaN is false, which is not a proof."""
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise QueryError(
+            "the network's values overflow somewhere in the pixel range: give the pixel range that images "
+            "really have, or a model with smaller weights."
+        )
 
 
 def units_worth_refining(network: Network, node_id: int, low: Vector, high: Vector) -> NDArray[np.int64]:
@@ -91,7 +111,11 @@ def units_worth_refining(network: Network, node_id: int, low: Vector, high: Vect
 
 
 def maximise(network: Network, domain: Domain, known: Bounds, node_id: int, rows: Vector) -> Vector:
-    """Upper bounds on rows·(value of the node) over the domain, by substituting linear bounds backwards."""
+    """Upper bounds on rows·(value of the node) over the domain, by substituting linear bounds backwards.
+
+    A row r on the output of a layer is rounded, at each entry, by a share of all that is added up there, even
+    where most of it cancels. That shifts the result by no more than the same share of |r| · `sums`.
+    """
     pending = {node_id: rows}
     constant = np.zeros(len(rows))
     magnitude = np.zeros(len(rows))
@@ -102,7 +126,7 @@ def maximise(network: Network, domain: Domain, known: Bounds, node_id: int, rows
         node = network.nodes[current - 1]
         parts, offset = node.layer.bound_above(coefficients, *known.of(node.inputs))
         constant += offset
-        magnitude += np.abs(offset)
+        magnitude += np.abs(offset) + np.abs(coefficients) @ known.sums(node)
         for source, part in zip(node.inputs, parts, strict=True):
             pending[source] = pending[source] + part if source in pending else part
     if 0 in pending:

@@ -37,7 +37,7 @@ class Domain:
     def maximum(self, rows: Vector) -> Vector:
         """An upper bound, exact but for outward rounding, on rows·v over the domain."""
         largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        value = rows @ self.centre + (rows * self.furthest(rows)).sum(axis=1)
+        value = rows @ self.centre + self.norm.most(rows, self.down, self.up, self.radius)
         return np.asarray(value + OUTWARD * (np.abs(rows) @ largest))
 
     def furthest(self, rows: Vector) -> Vector:

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from closecall.balance import balanced
 from closecall.bounds import interval_bounds, linear_bounds
 from closecall.encode import Costs, Form, encode
 from closecall.errors import QueryError
@@ -37,6 +38,8 @@ def export_milp(
         raise QueryError("the paper's costs are on every unit, so they need the form paper, got tight.")
     classifier, query = pose(Clock(math.inf), model, image, label, target=target, radius=radius, **asked)
     network = classifier.network if query.outputs == "logits" else classifier.network.with_relu_outputs()
+    if costs is None:
+        network = balanced(network)
     domain = query.domain()
     if form == "paper":
         bounds = interval_bounds(network, domain)

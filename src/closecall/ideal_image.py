@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from closecall._version import __version__
 from closecall.attacks import climb_freely
+from closecall.balance import balanced
 from closecall.bounds import linear_bounds
 from closecall.domain import Domain
 from closecall.encode import Costs, NetworkRows, add_costs, encode_network
@@ -18,7 +19,7 @@ from closecall.errors import QueryError
 from closecall.milp import Limits, OnProgress
 from closecall.network import Network
 from closecall.norms import norm_named
-from closecall.query import DEFAULT_MARGIN, Case, Goal
+from closecall.query import DEFAULT_MARGIN, Case, Goal, check_pixel_range
 from closecall.readers import Classifier, read
 from closecall.search import DEFAULT_GAP, How
 from closecall.solvers import solve
@@ -88,10 +89,7 @@ def ideal(
     if not 0 <= target < network.classes:
         raise QueryError(f"the target must be from 0 to {network.classes - 1}, got {target}.")
     low, high = pixel_range
-    if not low < high:
-        raise QueryError(
-            f"the pixel range must rise, got {low:g} to {high:g}: give the smaller number first."
-        )
+    check_pixel_range(low, high)
     middle = np.full(network.input_size, (low + high) / 2)
     domain = Domain(middle, np.full_like(middle, low), np.full_like(middle, high), norm_named("linf"))
     costs = Costs(unit_cost, inactive_penalty, class_cost)
@@ -101,7 +99,7 @@ def ideal(
 def best_example(
     classifier: Classifier, domain: Domain, target: int, how: How, clock: Clock, costs: Costs
 ) -> Ideal:
-    network = classifier.network
+    network = classifier.network if costs.any else balanced(classifier.network)
     goal = Goal((leads_over_all(target, network.classes),))
     best = climb_freely(network, domain, goal)
     rows = encode_network(network, domain, linear_bounds(network, domain), "paper" if costs.any else "tight")

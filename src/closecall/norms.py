@@ -46,6 +46,9 @@ class Norm(Protocol):
     def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
         """The shift d in the box and the ball with the largest a·d, for each row a."""
 
+    def most(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+        """An upper bound on the largest a·d, for each row a: exact but for the rounding of its own sum."""
+
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         """Add the columns of the shifts and the rows that tie them to the distance."""
 
@@ -68,6 +71,9 @@ class L1:
             np.put_along_axis(rooms, order, np.clip(left, 0.0, sorted_rooms), axis=1)
         return np.asarray(np.sign(rows) * rooms)
 
+    def most(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+        return value_at(self.furthest(rows, down, up, radius), rows)
+
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         pixels = len(up)
         can_rise, can_fall = np.flatnonzero(up > 0), np.flatnonzero(down > 0)
@@ -87,27 +93,26 @@ class L2:
         return np.asarray(np.sqrt((shifts**2).sum(axis=-1)))
 
     def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
-        """d = min(room, t·|a|) with the t that uses up the radius, found among sorted break points."""
-        gains = np.abs(rows)
-        rooms = np.where(rows != 0, np.where(rows > 0, up, down), 0.0)
-        if np.isfinite(radius):
-            stops = np.divide(
-                rooms, gains, out=np.full_like(rooms, np.inf), where=gains > 0
-            )  # t at each room's end
-            order = np.argsort(stops, axis=1)
-            sorted_stops, sorted_gains, sorted_rooms = (
-                np.take_along_axis(array, order, axis=1) for array in (stops, gains, rooms)
-            )
-            spent = np.cumsum(sorted_rooms**2, axis=1) - sorted_rooms**2  # by the pixels that stopped before
-            growing = np.cumsum((sorted_gains**2)[:, ::-1], axis=1)[:, ::-1]
-            left = np.maximum(radius**2 - spent, 0.0)
-            t = np.sqrt(np.divide(left, growing, out=np.full_like(left, np.inf), where=growing > 0))
-            step = t[np.arange(len(rows)), np.argmax(t <= sorted_stops, axis=1)]
-            step[(rooms**2).sum(axis=1) <= radius**2] = np.inf
-            rooms = np.minimum(
-                rooms, np.multiply(step[:, None], gains, out=np.zeros_like(gains), where=gains > 0)
-            )
-        return np.asarray(np.sign(rows) * rooms)
+        """d = min(room, t·|a|) with the t that uses up the radius."""
+        gains, rooms = gains_and_rooms(rows, down, up)
+        steps = steps_within(gains, rooms, radius)[:, None]
+        reached = np.multiply(steps, gains, out=np.zeros_like(gains), where=gains > 0)
+        return np.asarray(np.sign(rows) * np.minimum(rooms, reached))
+
+    def most(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+        """a·d ≤ Σ (|a| − q)·room + ‖q‖·r for any 0 ≤ q ≤ |a|, and equal for q = min(|a|, room / t).
+
+        The value at the furthest shift itself would not do: where the radius ends just at the end of some
+        room, a rounding of 10⁻¹⁶ in the radius that is left is one of 10⁻⁸ in t.
+        """
+        gains, rooms = gains_and_rooms(rows, down, up)
+        if np.isinf(radius):
+            return np.asarray((gains * rooms).sum(axis=1))
+        steps = steps_within(gains, rooms, radius)[:, None]
+        shares = np.divide(rooms, steps, out=np.full_like(rooms, np.inf), where=steps > 0)
+        by_ball = np.minimum(gains, shares)
+        length = np.sqrt((by_ball**2).sum(axis=1))
+        return np.asarray(((gains - by_ball) * rooms).sum(axis=1) + radius * length)
 
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         shifts = builder.add_columns("shift", -down, up)
@@ -124,6 +129,9 @@ class Linf:
 
     def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
         return np.asarray(np.sign(rows) * np.minimum(np.where(rows > 0, up, down), radius))
+
+    def most(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+        return value_at(self.furthest(rows, down, up, radius), rows)
 
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         shifts = builder.add_columns("shift", -down, up)
@@ -149,12 +157,43 @@ class L0:
         np.put_along_axis(rooms, order[:, count:], 0.0, axis=1)
         return np.asarray(np.sign(rows) * rooms)
 
+    def most(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
+        return value_at(self.furthest(rows, down, up, radius), rows)
+
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         shifts = builder.add_columns("shift", -down, up)
         changed = builder.add_columns("changed", np.zeros(len(up)), np.ones(len(up)), integer=True)
         builder.add_rows(shifts - changed.scaled(coefficients(up)), -np.inf, 0.0)
         builder.add_rows(shifts + changed.scaled(coefficients(down)), 0.0, np.inf)
         return Movement(shifts, total(changed), np.zeros(0, dtype=np.int64))
+
+
+def value_at(shifts: Vector, rows: Vector) -> Vector:
+    """a·d row by row: a bound where the furthest shift is one that rounding cannot miss by much."""
+    return np.asarray((rows * shifts).sum(axis=1))
+
+
+def gains_and_rooms(rows: Vector, down: Vector, up: Vector) -> tuple[Vector, Vector]:
+    """|a|, and how far each pixel may go in the direction in which it gains; 0 where it gains nothing."""
+    return np.abs(rows), np.where(rows != 0, np.where(rows > 0, up, down), 0.0)
+
+
+def steps_within(gains: Vector, rooms: Vector, radius: float) -> Vector:
+    """The t for which min(room, t·gain) has length `radius`, found among sorted break points; or infinity."""
+    if np.isinf(radius):
+        return np.full(len(gains), np.inf)
+    stops = np.divide(rooms, gains, out=np.full_like(rooms, np.inf), where=gains > 0)  # t at each room's end
+    order = np.argsort(stops, axis=1)
+    sorted_stops, sorted_gains, sorted_rooms = (
+        np.take_along_axis(array, order, axis=1) for array in (stops, gains, rooms)
+    )
+    spent = np.cumsum(sorted_rooms**2, axis=1) - sorted_rooms**2  # by the pixels that stopped before
+    growing = np.cumsum((sorted_gains**2)[:, ::-1], axis=1)[:, ::-1]
+    left = np.maximum(radius**2 - spent, 0.0)
+    t = np.sqrt(np.divide(left, growing, out=np.full_like(left, np.inf), where=growing > 0))
+    steps = t[np.arange(len(gains)), np.argmax(t <= sorted_stops, axis=1)]
+    steps[(rooms**2).sum(axis=1) <= radius**2] = np.inf
+    return np.asarray(steps)
 
 
 NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L2(), Linf(), L0())}

@@ -17,6 +17,8 @@ Vector = NDArray[np.float64]
 Outputs = Literal["logits", "relu"]
 
 DEFAULT_MARGIN = 0.001
+# Images are replayed in float32, which ends at 3e38: pixels must leave a network room to multiply and add.
+LARGEST_PIXEL = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +68,7 @@ class Query:
         low, high = self.pixel_range
         image = np.asarray(self.image, dtype=np.float64)
         check(bool(np.isfinite(image).all()), "the image holds NaN or infinity: give finite pixels.")
-        check(
-            low < high,
-            f"the pixel range must rise, got {low:g} to {high:g}: give the smaller number first.",
-        )
+        check_pixel_range(low, high)
         check(
             bool((image >= low).all() and (image <= high).all()),
             f"pixels must lie in [{low:g}, {high:g}], got [{image.min():g}, {image.max():g}]: "
@@ -136,3 +135,12 @@ def check(holds: bool, sentence: str) -> None:
 
 def check_class(name: str, value: int, classes: int) -> None:
     check(0 <= value < classes, f"the {name} must be from 0 to {classes - 1}, got {value}.")
+
+
+def check_pixel_range(low: float, high: float) -> None:
+    check(
+        bool(np.abs([low, high]).max() <= LARGEST_PIXEL),
+        f"the pixel range must be finite and within ±{LARGEST_PIXEL:g}, got {low:g} to {high:g}: give the "
+        "range that images really have.",
+    )
+    check(low < high, f"the pixel range must rise, got {low:g} to {high:g}: give the smaller number first.")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from closecall.balance import balanced
 from closecall.encode import Costs
 from closecall.errors import QueryError
 from closecall.methods import METHODS
@@ -158,7 +159,8 @@ def answer(
     domain, goal = query.domain(), query.goal()
     network = classifier.network if query.outputs == "logits" else classifier.network.with_relu_outputs()
     problem = Problem(
-        network,
+        # The paper's costs are on the units as they are, whatever their scale.
+        balanced(network) if costs is None else network,
         domain,
         goal,
         clock,

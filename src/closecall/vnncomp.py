@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from closecall.balance import balanced
 from closecall.batched import refute
 from closecall.domain import Domain
 from closecall.norms import norm_named
@@ -43,10 +44,11 @@ def decide(classifier: Classifier, question: Property, *, seconds: float, thread
     """Search every box of the property in turn; `unsat` only when all are proven empty."""
     deadline = time.perf_counter() + seconds
     boxes = grouped(question)
+    network = balanced(classifier.network)
     doubt: Answer | None = None
     for index, (domain, goal) in enumerate(boxes):
         share = (deadline - time.perf_counter()) / (len(boxes) - index)
-        outcome = refute(classifier.network, domain, goal, seconds=max(share, 0.0), threads=threads)
+        outcome = refute(network, domain, goal, seconds=max(share, 0.0), threads=threads)
         if outcome.witness is not None:
             found = replayed(classifier, domain, goal, outcome.witness)
             if found is not None:

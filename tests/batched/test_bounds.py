@@ -10,7 +10,7 @@ from closecall.batched.ascent import Pace
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import blocks_of
 from closecall.batched.gradient import backward, forward
-from closecall.batched.layer_bounds import UnitBounds, unit_bounds
+from closecall.batched.layer_bounds import UnitBounds, sums_of, unit_bounds
 from closecall.batched.tightening import Tightening
 from closecall.batched.witnesses import goal_tensors
 from closecall.domain import Domain
@@ -46,6 +46,12 @@ def test_the_furthest_point_is_that_of_the_norm(norm: str) -> None:
         expected = (rows * domain.furthest(rows)).sum(axis=1)
         found = Ball.of(domain, torch.float64).furthest(torch.from_numpy(rows)).numpy()
         assert (rows * found).sum(axis=1) == pytest.approx(expected, abs=1e-12)
+        for most in (
+            domain.norm.most(rows, domain.down, domain.up, radius),
+            Ball.of(domain, torch.float64).most(torch.from_numpy(rows)).numpy(),
+        ):
+            assert most == pytest.approx(expected, abs=1e-12)
+            assert (most >= expected - 1e-15 * np.abs(rows).sum(axis=1)).all()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -61,11 +67,12 @@ def test_bounds_hold_at_points_of_the_domain(pooled: bool, norm: str) -> None:
     inputs = pre_activations(network, points)
     plain = unit_bounds(*both, ball, Pace(5), np.inf)
     assert_hold(plain, inputs)
-    tight = Tightening(both).sweep(ball, plain, np.inf)
+    sums = sums_of(wide, ball, plain)
+    tight = Tightening(both, sums).sweep(ball, plain, np.inf)
     assert_hold(tight, inputs)
     assert float((tight.upper - tight.lower).sum()) < float((plain.upper - plain.lower).sum())
     matrix, threshold = goal_tensors(goal)
-    case = Tightening(both, (matrix[0], threshold[0])).sweep(ball, tight, np.inf)
+    case = Tightening(both, sums, (matrix[0], threshold[0])).sweep(ball, tight, np.inf)
     reached = goal.slack(network.forward(points)) >= 0
     assert_hold(case, inputs[reached])
 

@@ -88,6 +88,11 @@ class Duals:
     def taken(self, rows: Tensor) -> Duals:
         return Duals(self.slopes[rows], self.multipliers[rows], self.weights[rows])
 
+    def finite(self) -> Duals:
+        """The duals with 0 where an ascent has overflowed: any number is valid, but NaN proves nothing."""
+        parts = (self.slopes, self.multipliers, self.weights)
+        return Duals(*(part.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0) for part in parts))
+
     def to(self, dtype: torch.dtype) -> Duals:
         return Duals(self.slopes.to(dtype), self.multipliers.to(dtype), self.weights.to(dtype))
 

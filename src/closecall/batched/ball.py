@@ -46,6 +46,22 @@ class Ball:
         rooms = torch.where(rows > 0, self.up, self.down)
         return torch.sign(rows) * FURTHEST[self.norm](rows.abs(), rooms, self.radius)
 
+    def most(self, rows: Tensor) -> Tensor:
+        """An upper bound on a·d for each row a, exact but for the rounding of its own sum (see `norms`)."""
+        if self.norm != "l2":
+            return (rows * self.furthest(rows)).sum(1)
+        gains = rows.abs()
+        rooms = torch.where(rows > 0, self.up, self.down)
+        by_ball = torch.minimum(gains, rooms / step_l2(gains, rooms, self.radius))
+        by_ball = torch.where(gains > 0, by_ball, 0.0)
+        radius = torch.where(torch.isinf(self.radius), 0.0, self.radius).reshape(-1)
+        return ((gains - by_ball) * rooms).sum(1) + radius * by_ball.square().sum(1).sqrt()
+
+    @cached_property
+    def largest(self) -> Tensor:
+        """The largest that each pixel can be without its sign, anywhere in the box."""
+        return torch.maximum((self.centre - self.down).abs(), (self.centre + self.up).abs())
+
     @cached_property
     def extremes(self) -> tuple[Tensor, Tensor]:
         """How far each pixel alone may rise and fall."""
@@ -68,7 +84,12 @@ def furthest_l1(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:
 
 
 def furthest_l2(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:
-    """d = min(room, t·gain) with the t that uses up the radius, found among the sorted ends of the rooms."""
+    """d = min(room, t·gain) with the t that uses up the radius."""
+    return torch.where(gains > 0, torch.minimum(rooms, step_l2(gains, rooms, radius) * gains), 0.0)
+
+
+def step_l2(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:
+    """That t (batch, 1), found among the sorted ends of the rooms; infinity where the box is all inside."""
     rooms = torch.where(gains > 0, rooms, 0.0)
     stops = torch.where(gains > 0, rooms / gains, torch.inf)
     sorted_stops, order = stops.sort(dim=1)
@@ -77,8 +98,7 @@ def furthest_l2(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:
     growing = gains.square().gather(1, order).flip(1).cumsum(1).flip(1)
     t = torch.where(growing > 0, (radius**2 - spent).clamp_(min=0) / growing, torch.inf).sqrt_()
     step = t.gather(1, (t <= sorted_stops).to(torch.uint8).argmax(dim=1, keepdim=True))
-    step = torch.where(squares.sum(1, keepdim=True) <= radius**2, torch.inf, step)
-    return torch.where(gains > 0, torch.minimum(rooms, step * gains), 0.0)
+    return torch.where(squares.sum(1, keepdim=True) <= radius**2, torch.inf, step)
 
 
 def furthest_l0(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:

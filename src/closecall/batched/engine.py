@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from closecall.batched.ascent import Aim, Duals, Pace
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import Blocks, blocks_of
-from closecall.batched.layer_bounds import UnitBounds, unit_bounds
+from closecall.batched.layer_bounds import UnitBounds, sums_of, unit_bounds
 from closecall.batched.prover import Prover
 from closecall.batched.region import nearest_in_region
+from closecall.batched.relaxation import Sums
 from closecall.batched.splitting import Part, child_of
 from closecall.batched.tightening import Tightening
 from closecall.batched.witnesses import Hunt
@@ -81,6 +82,7 @@ class Search:
         self.ball = Ball.of(domain, torch.float64)
         self.hunt = Hunt(network, self.whole, (domain, goal), polish=gap is not None, until=self.until)
         self.bounds = UnitBounds(torch.zeros(0), torch.zeros(0))
+        self.sums = Sums(torch.zeros(0), torch.zeros(0))
         self.open: list[Part] = []
         self.stuck: list[Part] = []
         self.floor = 0.0  # the largest radius that is proven
@@ -212,6 +214,7 @@ class Search:
         self.wide = self.wide.keeping(kept)
         self.narrow = self.wide.to(torch.float32)
         self.bounds = UnitBounds(bounds.lower[kept], bounds.upper[kept])
+        self.sums = sums_of(self.wide, self.ball, self.bounds)
 
     def bound_cases(self) -> None:
         planes = self.bounds.planes
@@ -224,11 +227,11 @@ class Search:
 
     def prover(self) -> Prover:
         aims = Aim(self.wide.depth + 1, self.hunt.matrix, self.hunt.threshold)
-        return Prover(self.wide, self.narrow, self.ball, aims)
+        return Prover(self.wide, self.narrow, self.sums, self.ball, aims)
 
     def tighten(self) -> None:
         """Branch on the bounds of units for as long as that brings the cases nearer to their proofs."""
-        tightening = Tightening((self.wide, self.narrow))
+        tightening = Tightening((self.wide, self.narrow), self.sums)
         now = time.perf_counter()
         until = now + SHARE_FOR_SWEEPS * (self.until - now)
         before = math.inf
@@ -246,7 +249,7 @@ class Search:
     def tighten_case(self, part: Part, until: float) -> bool:
         """Tighten the bounds of units for the images of one case; False if a first try was in vain."""
         matrix, threshold = self.hunt.matrix[part.case], self.hunt.threshold[part.case]
-        tightening = Tightening((self.wide, self.narrow), (matrix, threshold))
+        tightening = Tightening((self.wide, self.narrow), self.sums, (matrix, threshold))
         branch = False
         while time.perf_counter() < until:
             bounds = tightening.sweep(self.ball, part.bounds, until, branch=branch)

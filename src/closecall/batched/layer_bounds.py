@@ -12,7 +12,8 @@ from torch import Tensor
 from closecall.batched.ascent import Aim, Duals, Pace, Splits, improve
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import Blocks
-from closecall.batched.relaxation import Planes, confirmed
+from closecall.batched.relaxation import Planes, Sums, confirmed
+from closecall.bounds import check_finite
 from closecall.layers.layer import OUTWARD
 
 ROWS_AT_ONCE = 512
@@ -33,9 +34,23 @@ class UnitBounds:
     def open(self) -> Tensor:
         return (self.lower < 0) & (self.upper > 0)
 
-    @property
-    def magnitudes(self) -> Tensor:
-        return torch.maximum(self.lower.abs(), self.upper.abs())
+
+def sums_of(blocks: Blocks, ball: Ball, bounds: UnitBounds) -> Sums:
+    """Over a ball; they hold for smaller balls and tighter bounds as well."""
+    units = torch.zeros(blocks.units, dtype=torch.float64)
+    for layer in range(1, blocks.depth + 1):
+        units[blocks.spans[layer]] = terms(blocks, ball, bounds, layer)
+    return Sums(units, terms(blocks, ball, bounds, blocks.depth + 1))
+
+
+def terms(blocks: Blocks, ball: Ball, bounds: UnitBounds, layer: int) -> Tensor:
+    """|bias| + Σ |weight| · (the largest value that it reads) for each unit of a layer."""
+    block = blocks.block(layer)
+    total = block.bias.abs()
+    for source, weight in block.weights:
+        largest = ball.largest if source == 0 else bounds.upper[blocks.spans[source]].clamp(min=0)
+        total = total + weight.abs() @ largest
+    return total
 
 
 def unit_bounds(wide: Blocks, narrow: Blocks, ball: Ball, pace: Pace, until: float) -> UnitBounds:
@@ -43,10 +58,11 @@ def unit_bounds(wide: Blocks, narrow: Blocks, ball: Ball, pace: Pace, until: flo
 
     `wide` and `ball` are in float64, `narrow` is the same network in float32.
     """
-    lower, upper = torch.zeros(wide.units, dtype=torch.float64), torch.zeros(wide.units, dtype=torch.float64)
+    lower, upper, sums = (torch.zeros(wide.units, dtype=torch.float64) for _ in range(3))
     for layer in range(1, wide.depth + 1):
         span = wide.spans[layer]
-        lower[span], upper[span] = interval(wide, ball, lower, upper, layer)
+        sums[span] = terms(wide, ball, UnitBounds(lower, upper), layer)
+        lower[span], upper[span] = interval(wide, ball, UnitBounds(lower, upper), layer, sums[span])
         for steps in (0, pace.steps):
             if steps and (layer == 1 or time.perf_counter() > until):
                 continue
@@ -57,33 +73,45 @@ def unit_bounds(wide: Blocks, narrow: Blocks, ball: Ball, pace: Pace, until: flo
                     (wide, narrow),
                     ball,
                     UnitBounds(lower, upper),
+                    Sums(sums, sums),
                     (layer, some),
                     Pace(steps, pace.slope_step),
                 )
                 places = some + span.start
-                upper[places] = torch.minimum(upper[places], high)
-                lower[places] = torch.maximum(lower[places], low)
+                # fmin and fmax pass over NaN, which is no bound.
+                upper[places] = torch.fmin(upper[places], high)
+                lower[places] = torch.fmax(lower[places], low)
     return UnitBounds(lower, upper)
 
 
-def interval(blocks: Blocks, ball: Ball, lower: Tensor, upper: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+def interval(
+    blocks: Blocks, ball: Ball, known: UnitBounds, layer: int, sums: Tensor
+) -> tuple[Tensor, Tensor]:
     block = blocks.hidden[layer]
-    centre, spread, size = block.bias.clone(), torch.zeros_like(block.bias), block.bias.abs()
+    centre, spread = block.bias.clone(), OUTWARD * sums
     for source, weight in block.weights:
         span = blocks.spans[source]
-        low, high = ball.box() if source == 0 else (lower[span].clamp(min=0), upper[span].clamp(min=0))
+        low, high = (
+            ball.box() if source == 0 else (known.lower[span].clamp(min=0), known.upper[span].clamp(min=0))
+        )
         centre += weight @ ((low + high) / 2)
         spread += weight.abs() @ ((high - low) / 2)
-        size = size + weight.abs() @ torch.maximum(low.abs(), high.abs())
-    spread += OUTWARD * size
-    return centre - spread, centre + spread
+    lower, upper = centre - spread, centre + spread
+    check_finite(lower.numpy(), upper.numpy())
+    return lower, upper
 
 
 def tightened(
-    both: tuple[Blocks, Blocks], ball: Ball, known: UnitBounds, place: tuple[int, Tensor], pace: Pace
+    both: tuple[Blocks, Blocks],
+    ball: Ball,
+    known: UnitBounds,
+    sums: Sums,
+    place: tuple[int, Tensor],
+    pace: Pace,
 ) -> tuple[Tensor, Tensor]:
     """Upper and lower bounds of some units of a layer."""
     layer, units = place
+    sums = sums.before(both[0], layer)
     wide, narrow = (blocks.before(layer) for blocks in both)
     known = UnitBounds(known.lower[: wide.units], known.upper[: wide.units])
     rows = torch.zeros(2 * len(units), wide.scores.size, dtype=torch.float64)
@@ -93,7 +121,7 @@ def tightened(
     slopes = torch.where(known.upper > -known.lower, planes.most, planes.least).expand(len(rows), -1)
     if pace.steps:
         slopes = improved_slopes(narrow, planes, ball, (layer, rows), slopes, pace)
-    value, _ = confirmed(wide, planes, known.magnitudes, ball, (layer, rows), slopes, None)
+    value, _ = confirmed(wide, planes, sums, ball, (layer, rows), slopes, None)
     return value[: len(units)], -value[len(units) :]
 
 

@@ -12,8 +12,9 @@ from torch import Tensor
 from closecall.batched.ascent import Aim, Duals, Pace, improve
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import Blocks
-from closecall.batched.relaxation import confirmed
+from closecall.batched.relaxation import Sums, confirmed
 from closecall.batched.splitting import Choice, Part, choose, duals_of, exact_at, planes_of, splits_of
+from closecall.layers.layer import OUTWARD
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +23,7 @@ class Prover:
 
     wide: Blocks
     narrow: Blocks
+    sums: Sums
     ball: Ball  # float64
     aims: Aim  # float64
 
@@ -37,15 +39,15 @@ class Prover:
         duals = replace(duals, slopes=duals.slopes.clamp(flat.least, flat.most))
         ball = self.ball.to(torch.float32)
         duals, _ = improve(self.narrow, flat, ball, (aim.to(torch.float32), splits), duals, pace)
+        duals = duals.finite()
 
         exact = duals.to(torch.float64)
         rows, constant = aim.rows(exact.weights)
         signed = aim.added(splits.scattered(exact.multipliers, self.wide.units))
         slopes = exact.slopes.clamp(planes.least, planes.most)
-        magnitudes = torch.stack([part.bounds.magnitudes for part in parts])
-        value, result = confirmed(self.wide, planes, magnitudes, self.ball, (aim.layer, rows), slopes, signed)
-        value = value + constant
-        left = torch.nonzero(value >= 0)[:, 0]
+        value, result = confirmed(self.wide, planes, self.sums, self.ball, (aim.layer, rows), slopes, signed)
+        value = value + constant + OUTWARD * constant.abs()
+        left = torch.nonzero(~(value < 0))[:, 0]  # NaN is no proof
         reaches = self.reach(value[left], result.rows[left]) if reach else torch.zeros(len(left))
         return [
             replace(
@@ -63,13 +65,13 @@ class Prover:
 
     def reach(self, value: Tensor, rows: Tensor) -> Tensor:
         """The largest radius, from below, at which the same duals give a negative bound."""
-        constant = value - (rows * self.ball.furthest(rows)).sum(1)
+        constant = value - self.ball.most(rows)
         widest = self.ball.within(math.inf).furthest(rows).abs()
         far = {"linf": widest.amax(1), "l0": (widest > 0).sum(1).double()}.get(self.ball.norm, widest.sum(1))
         near, far = torch.zeros_like(constant), torch.minimum(far, self.ball.radius)
         for _ in range(14 if bool((constant < 0).any()) else 0):
             middle = (near + far) / 2
-            negative = constant + (rows * self.ball.within(middle[:, None]).furthest(rows)).sum(1) < 0
+            negative = constant + self.ball.within(middle[:, None]).most(rows) < 0
             near, far = torch.where(negative, middle, near), torch.where(negative, far, middle)
         return near
 

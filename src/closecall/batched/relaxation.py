@@ -51,6 +51,22 @@ class Planes:
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """What the terms of each unit, and of the scores behind them, add up to at most without their signs.
+
+    Sums are rounded by a share of this, even where the terms cancel.
+    """
+
+    units: Tensor
+    top: Tensor
+
+    def before(self, blocks: Blocks, layer: int) -> Sums:
+        """For the part of the network whose scores are the pre-activations of a layer."""
+        span = blocks.spans[layer]
+        return Sums(self.units[: span.start], self.units[span])
+
+
+@dataclass(frozen=True, eq=False)
 class Substituted:
     """What the substitution leaves: value ≤ constant + rows · image."""
 
@@ -111,23 +127,18 @@ def relaxed_values(
 def confirmed(
     blocks: Blocks,
     planes: Planes,
-    magnitudes: Tensor,
+    sums: Sums,
     ball: Ball,
     top: tuple[int, Tensor],
     slopes: Tensor,
     multipliers: Tensor | None,
 ) -> tuple[Tensor, Substituted]:
-    """The bound in float64, rounded outward by a share of every magnitude that enters it.
-
-    `magnitudes` (units,) or (batch, units) bound |a| of every unit. All arguments are in float64.
-    """
+    """The bound in float64, rounded outward by a share of every sum that enters it."""
     result = substitute(blocks, planes, top, slopes, multipliers)
     passed = result.coefficients.abs()
     if multipliers is not None:
         passed = passed + multipliers.abs()
-    largest = torch.maximum((ball.centre - ball.down).abs(), (ball.centre + ball.up).abs())
-    size = (passed * magnitudes).sum(1) + (passed * planes.height).sum(1) + result.rows.abs() @ largest
-    layer, rows = top
-    size += rows.abs() @ blocks.block(layer).bias.abs() + result.constant.abs()
-    value = result.constant + (result.rows * (ball.centre + ball.furthest(result.rows))).sum(1)
+    size = (passed * (sums.units + planes.height)).sum(1) + result.rows.abs() @ ball.largest
+    size += top[1].abs() @ sums.top + result.constant.abs()
+    value = result.constant + result.rows @ ball.centre + ball.most(result.rows)
     return value + OUTWARD * size, result

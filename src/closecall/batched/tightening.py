@@ -19,6 +19,7 @@ from closecall.batched.ball import Ball
 from closecall.batched.blocks import Blocks
 from closecall.batched.layer_bounds import UnitBounds
 from closecall.batched.prover import Prover
+from closecall.batched.relaxation import Sums
 from closecall.batched.splitting import Part, child_of
 
 PACE = Pace(10, slope_step=0.15, multiplier_step=0.15, decay=0.9)
@@ -38,8 +39,11 @@ Sides = dict[
 class Tightening:
     """The searches of all sides of all open units, which go on from sweep to sweep."""
 
-    def __init__(self, both: tuple[Blocks, Blocks], case: tuple[Tensor, Tensor] | None = None) -> None:
+    def __init__(
+        self, both: tuple[Blocks, Blocks], sums: Sums, case: tuple[Tensor, Tensor] | None = None
+    ) -> None:
         self.wide, self.narrow = both
+        self.sums = sums
         self.case = case  # its rows (rows, classes) and thresholds (rows,)
         self.sides: dict[int, Sides] = {}
         self.widths: dict[int, float] = {}
@@ -66,12 +70,13 @@ class Tightening:
         rows = torch.cat([torch.eye(size), -torch.eye(size)]).double()
         if self.case is None:
             aims = Aim(layer, rows[:, None], torch.zeros(2 * size, 1, dtype=torch.float64))
-            return Prover(self.wide.before(layer), self.narrow.before(layer), ball, aims)
+            sums = self.sums.before(self.wide, layer)
+            return Prover(self.wide.before(layer), self.narrow.before(layer), sums, ball, aims)
         extra = torch.zeros(2 * size, self.wide.units, dtype=torch.float64)
         extra[:, self.wide.spans[layer]] = rows
         matrix, threshold = (part.expand(2 * size, *part.shape) for part in self.case)
         aims = Aim(self.wide.depth + 1, matrix, threshold, extra)
-        return Prover(self.wide, self.narrow, ball, aims)
+        return Prover(self.wide, self.narrow, self.sums, ball, aims)
 
     def prepared(self, prover: Prover, known: UnitBounds, layer: int) -> Sides:
         """The sides of units that are still open, begun (again) if need be, with the bounds known now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -40,6 +41,10 @@ class Affine:
     def size(self) -> int:
         return len(self.bias)
 
+    @cached_property
+    def _absolute(self) -> tuple[Matrix, ...]:
+        return tuple(abs(weight) for weight in self.weights)
+
     def forward(self, *inputs: Vector) -> Vector:
         total = np.tile(self.bias, (len(inputs[0]), 1))
         for weight, value in zip(self.weights, inputs, strict=True):
@@ -52,14 +57,19 @@ class Affine:
     def interval(self, lower: list[Vector], upper: list[Vector]) -> tuple[Vector, Vector]:
         centre = self.bias.copy()
         spread = np.zeros(self.size)
-        magnitude = np.abs(self.bias)
-        for weight, low, high in zip(self.weights, lower, upper, strict=True):
-            absolute = abs(weight)
+        for weight, absolute, low, high in zip(self.weights, self._absolute, lower, upper, strict=True):
             centre += weight @ ((low + high) / 2)
             spread += absolute @ ((high - low) / 2)
-            magnitude += absolute @ np.maximum(np.abs(low), np.abs(high))
-        spread += OUTWARD * magnitude
+        largest = [np.maximum(np.abs(low), np.abs(high)) for low, high in zip(lower, upper, strict=True)]
+        spread += OUTWARD * self.sums(largest)
         return centre - spread, centre + spread
+
+    def sums(self, largest: Sequence[Vector]) -> Vector:
+        """|bias| + Σ |weight| · largest: what each row adds up to when nothing cancels."""
+        total = np.abs(self.bias)
+        for weight, size in zip(self._absolute, largest, strict=True):
+            total = total + weight @ size
+        return np.asarray(total)
 
     def bound_above(
         self, rows: Vector, lower: list[Vector], upper: list[Vector]

@@ -17,8 +17,12 @@ import numpy as np
 
 from closecall.errors import InputError, MissingExtraError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Vector, objective_at, violation
+from closecall.solvers.scaling import scaled
 
 DEFAULT_LIMITS = Limits()
+# Below what a solver may take a coefficient for zero, with a row's largest near 1: HiGHS drops what is below
+# 1e-12 and Gurobi 1e-13, CPLEX cleans coefficients below 1e-10, and SCIP's epsilon is 1e-9.
+SMALLEST_ENTRY = {"highs": 1e-12, "gurobi": 1e-12, "cplex": 1e-10, "scip": 1e-9}
 START_TOLERANCE = 1e-7  # a start that breaks a row by more than this is no fallback answer
 
 
@@ -65,10 +69,14 @@ def solve(
         milp = replace(milp, matrix=matrix)
     if start is not None and not np.isfinite(start).all():
         start = None
-    solution = run(milp, limits, start, on_progress)
+    safe = scaled(milp, SMALLEST_ENTRY[solver])
+    begin = None if start is None else safe.point_there(start)
+    limits = safe.limits_there(limits)
+    solution = run(safe.milp, limits, begin, safe.progress_back(on_progress))
     if solution.status == "unbounded":
         left = replace(limits, seconds=max(0.0, limits.seconds - (time.perf_counter() - began)))
-        solution = _confirm_unbounded(run, milp, left, solution)
+        solution = _confirm_unbounded(run, safe.milp, left, solution)
+    solution = safe.back(solution)
     if start is not None:
         solution = _keep_start(milp, start, solution)
     return replace(

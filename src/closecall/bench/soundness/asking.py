@@ -1,0 +1,149 @@
+"""Ask every method about a liar, and compare what each says with the truth and with the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from closecall.balance import balanced
+from closecall.bench.soundness.liars import Liar
+from closecall.bench.soundness.truths import MARGIN
+from closecall.boxed import close_boxes
+from closecall.errors import ClosecallError
+from closecall.methods import attack, search_by_batches
+from closecall.problem import Finding, Problem
+from closecall.query import Query
+from closecall.readers import Classifier, read
+from closecall.search import certify, nearest
+from closecall.stages import Clock
+
+SECONDS, SECONDS_FOR_BATCHES = 10.0, 0.5
+GAP = 1e-4
+HAIR = 1e-5  # of the distance, below and above which a radius is asked for
+TOLERANCE = 1e-6  # what LP and MILP solvers may be off by: of the distance, and this at least
+
+NORMS = ("l1", "l2", "linf", "l0")
+METHODS = ("auto", "milp", "milp-basic")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What somebody says: nothing is nearer than `lower`, and there is an image at `upper`."""
+
+    who: str
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Heard:
+    """All that was said about a liar in one norm, and what of it is false."""
+
+    claims: tuple[Claim, ...]
+    lies: tuple[str, ...]
+    refused: tuple[str, ...] = ()
+
+    @property
+    def closed(self) -> int:
+        return sum(claim.upper - claim.lower <= 2 * GAP * claim.upper for claim in self.claims)
+
+
+def hear(liar: Liar, norm: str, solvers: Sequence[str] = ("highs",)) -> Heard:
+    """Put the same question to all methods, with each solver where there is a choice."""
+    classifier = read(liar.module, liar.shape)
+    truth, about = liar.truth.distances[norm], f"{liar.name}, {norm}"
+    claims: list[Claim] = []
+    refused: list[str] = []
+    lies: list[str] = []
+    for who, ask in askers(liar, classifier, norm, solvers).items():
+        try:
+            claims.append(Claim(who, *ask()))
+        except ClosecallError as refusal:
+            refused.append(f"{who}: {refusal}")
+    for below in (True, False):
+        said = certified(liar, classifier, norm, truth * (1 - HAIR if below else 1 + HAIR))
+        if said == ("adversarial" if below else "robust"):
+            lies.append(f"{about}: certify says {said} a hair {'below' if below else 'above'} {truth:.9g}")
+    lies += false_claims(claims, truth, about)
+    return Heard(tuple(claims), tuple(lies), tuple(refused))
+
+
+def false_claims(claims: Sequence[Claim], truth: float, about: str) -> list[str]:
+    """Claims whose interval does not hold the truth, or does not overlap with another's."""
+    allowed = TOLERANCE * (1.0 + (truth if math.isfinite(truth) else 0.0))
+    lies = [
+        f"{about}: {claim.who} says {claim.lower:.9g} to {claim.upper:.9g}, the truth is {truth:.9g}"
+        for claim in claims
+        if not claim.lower - allowed <= truth <= claim.upper + allowed
+    ]
+    lowest, highest = (
+        max(claims, key=lambda claim: claim.lower, default=None),
+        min(claims, key=lambda claim: claim.upper, default=None),
+    )
+    if lowest is not None and highest is not None and lowest.lower > highest.upper + 2 * allowed:
+        lies.append(f"{about}: {lowest.who} and {highest.who} contradict each other")
+    return lies
+
+
+Ask = Callable[[], tuple[float, float]]
+
+
+def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]) -> dict[str, Ask]:
+    """Everybody who can be asked for the nearest image."""
+
+    def by_method(method: str, solver: str) -> Ask:
+        def ask() -> tuple[float, float]:
+            said = nearest(
+                classifier,
+                liar.truth.image,
+                0,
+                norm=norm,
+                method=method,
+                solver=solver,
+                margin=MARGIN,
+                time_limit=SECONDS,
+                gap=GAP,
+            )
+            lower = math.inf if said.outcome == "robust" else said.lower_bound
+            return lower, math.inf if said.distance is None else said.distance
+
+        return ask
+
+    def by_engine(engine: Callable[[Problem], Finding]) -> Ask:
+        def ask() -> tuple[float, float]:
+            problem = problem_of(liar, classifier, norm)
+            found = engine(problem)
+            upper = math.inf if found.witness is None else problem.domain.distance(found.witness)
+            return found.lower, upper
+
+        return ask
+
+    asked = {f"{method} ({solver})": by_method(method, solver) for method in METHODS for solver in solvers}
+    if norm != "l0":
+        asked["batched bounds"] = by_engine(
+            lambda problem: search_by_batches(problem, attack(problem), SECONDS_FOR_BATCHES)
+        )
+    if norm == "linf":
+        asked["boxes"] = by_engine(lambda problem: close_boxes(problem, Finding(attack(problem), 0.0)))
+    return asked
+
+
+def problem_of(liar: Liar, classifier: Classifier, norm: str) -> Problem:
+    classes = classifier.network.classes
+    query = Query(liar.truth.image, 0, classes, norm=norm, margin=MARGIN)
+    return Problem(balanced(classifier.network), query.domain(), query.goal(), Clock(SECONDS), gap=GAP)
+
+
+def certified(liar: Liar, classifier: Classifier, norm: str, radius: float) -> str:
+    """What `certify` says about a radius; in L0, where only whole numbers count, about half a pixel less."""
+    if not math.isfinite(radius):
+        return "nothing"
+    if norm == "l0":
+        radius = float(np.round(radius) - (1 if radius < liar.truth.distances["l0"] else 0))
+    if radius <= 0:
+        return "nothing"
+    image = liar.truth.image
+    return certify(classifier, image, 0, radius=radius, norm=norm, margin=MARGIN, time_limit=SECONDS).outcome

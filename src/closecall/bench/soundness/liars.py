@@ -1,0 +1,83 @@
+"""A liar: a network of known answer in disguise. Whoever is asked about it must not be taken in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from closecall.bench.soundness.disguises import DISGUISES, exact_in_float32
+from closecall.bench.soundness.steps import Detour, Linear, Steps, computed, module_of
+from closecall.bench.soundness.truths import Truth, half_spaces, planted_ball
+
+PLANTED_SHARE = 0.4
+MOST_DISGUISES = 4
+SAMPLES = 64
+SAME, NEARLY_THE_SAME = 1e-9, 1e-4  # in float64 and in float32
+ATTEMPTS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Liar:
+    """A model, its image and the distances that are true of it."""
+
+    seed: int
+    truth: Truth
+    disguises: tuple[str, ...]
+    module: nn.Module
+    shape: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        kind = "planted ball" if self.truth.planted else "half-spaces"
+        return f"liar {self.seed} ({kind}; {', '.join(self.disguises) or 'undisguised'})"
+
+
+def liar(seed: int) -> Liar:
+    """The liar of a number; every number gives another one, and the same one every time."""
+    generator = np.random.default_rng(seed)
+    truth = planted_ball(generator) if generator.random() < PLANTED_SHARE else half_spaces(generator)
+    convolved = bool(generator.random() < 0.3)
+    names, steps = disguised(generator, truth)
+    side = round(len(truth.image) ** 0.5)
+    shape = (1, side, side)
+    names = (*names, "convolved") if convolved else names
+    return Liar(seed, truth, names, module_of(steps, shape, convolved=convolved), shape)
+
+
+def disguised(generator: np.random.Generator, truth: Truth) -> tuple[tuple[str, ...], Steps]:
+    """One disguise over another; one that is not exact in float32, or not in effect, is left out."""
+    steps = truth.steps
+    wanted = int(generator.integers(0, MOST_DISGUISES + 1))
+    names: list[str] = []
+    for _ in range(ATTEMPTS):
+        if len(names) == wanted:
+            break
+        name = str(generator.choice(list(DISGUISES)))
+        changed = DISGUISES[name](generator, steps)
+        if changed is not steps and exact(changed) and alike(changed, truth):
+            steps, names = changed, [*names, name]
+    return tuple(names), steps
+
+
+def exact(steps: Steps) -> bool:
+    """Whether float32 holds every number."""
+    return all(
+        exact(step.steps)
+        if isinstance(step, Detour)
+        else exact_in_float32(step.weight) and exact_in_float32(step.bias)
+        for step in steps
+        if isinstance(step, (Linear, Detour))
+    )
+
+
+def alike(steps: Steps, truth: Truth) -> bool:
+    """Whether a disguise computes what is under it on random images, though sums are rounded."""
+    images = np.random.default_rng(0).random((SAMPLES, len(truth.image)))
+    wanted = computed(truth.steps, images)
+    plain = np.abs(computed(steps, images) - wanted).max()
+    with torch.no_grad():
+        rounded = module_of(steps, images.shape[1:])(torch.from_numpy(images).float()).numpy()
+    return bool(plain < SAME and np.abs(rounded - wanted).max() < NEARLY_THE_SAME)

@@ -1,0 +1,113 @@
+"""A model made safe to hand over: of ordinary scale, with nothing in it that a solver would drop unseen.
+
+Columns, rows and the objective are multiplied by powers of two where they are far from 1, so that nothing is
+rounded. An entry that a solver would take for zero is taken out here instead, and its row is widened by the
+most that the entry could add: every point of the given model is one of the model that is solved. Where that
+is without limit, the model is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from closecall.errors import SolverError
+from closecall.milp import Limits, Milp, OnProgress, Solution, Vector
+
+ORDINARY = 10  # doublings that a column, a row or the objective may be from 1 and stay as it is
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """The model to solve, and the way back: v = columns · v', objective = objective' / cost."""
+
+    milp: Milp
+    columns: Vector
+    cost: float
+
+    def limits_there(self, limits: Limits) -> Limits:
+        """The same limits; the absolute gap may become smaller, never larger."""
+        return replace(limits, absolute_gap=limits.absolute_gap * min(1.0, self.cost))
+
+    def point_there(self, values: Vector) -> Vector:
+        return np.asarray(values / self.columns)
+
+    def back(self, solution: Solution) -> Solution:
+        values = None if solution.values is None else solution.values * self.columns
+        objective, bound = solution.objective / self.cost, solution.bound / self.cost
+        return replace(solution, values=values, objective=objective, bound=bound)
+
+    def progress_back(self, report: OnProgress | None) -> OnProgress | None:
+        if report is None or self.cost == 1.0:
+            return report
+
+        def forward(lower: float, upper: float, nodes: int, seconds: float) -> None:
+            report(lower / self.cost, upper / self.cost, nodes, seconds)
+
+        return forward
+
+
+def scaled(milp: Milp, smallest: float) -> Scaled:
+    """An equal or wider model without entries below `smallest`, relative to a row and its columns."""
+    columns = np.where(milp.integer, 1.0, unit_of(largest_of(milp)))
+    matrix = milp.matrix.copy()
+    matrix.data = matrix.data * columns[matrix.indices]
+    rows = 1.0 / unit_of(largest_in_rows(matrix))
+    matrix.data = matrix.data * np.repeat(rows, np.diff(matrix.indptr))
+    quadratic = np.zeros(milp.columns) if milp.quadratic is None else milp.quadratic * columns**2
+    objective = milp.objective * columns
+    cost = 1.0
+    if np.isfinite(largest_of(milp)[(objective != 0) | (quadratic != 0)]).all():
+        largest = max(np.abs(objective).max(initial=0.0), quadratic.max(initial=0.0))
+        cost = float(1.0 / unit_of(np.array([largest]))[0])
+    changed = replace(
+        milp,
+        objective=objective * cost,
+        matrix=matrix,
+        row_lower=milp.row_lower * rows,
+        row_upper=milp.row_upper * rows,
+        lower=milp.lower / columns,
+        upper=milp.upper / columns,
+        quadratic=None if milp.quadratic is None else quadratic * cost,
+    )
+    return Scaled(without_small_entries(changed, smallest), columns, cost)
+
+
+def unit_of(sizes: Vector) -> Vector:
+    """The power of two nearest to each size; 1 for sizes near 1, for 0 and for infinity."""
+    usable = np.isfinite(sizes) & (sizes > 0)
+    doublings = np.round(np.log2(np.where(usable, sizes, 1.0)))
+    return np.asarray(np.exp2(np.where(np.abs(doublings) > ORDINARY, doublings, 0.0)))
+
+
+def largest_of(milp: Milp) -> Vector:
+    return np.asarray(np.maximum(np.abs(milp.lower), np.abs(milp.upper)))
+
+
+def largest_in_rows(matrix: csr_array) -> Vector:
+    largest = np.zeros(matrix.shape[0])
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    np.maximum.at(largest, row, np.abs(matrix.data))
+    return largest
+
+
+def without_small_entries(milp: Milp, smallest: float) -> Milp:
+    """Take out what a solver would drop, and widen its rows by as much as it could have added."""
+    entries = np.abs(milp.matrix.data)
+    small = (entries < smallest) & (entries > 0)
+    if not small.any():
+        return milp
+    row = np.repeat(np.arange(milp.rows), np.diff(milp.matrix.indptr))[small]
+    most = entries[small] * largest_of(milp)[milp.matrix.indices[small]]
+    if not np.isfinite(most).all():
+        raise SolverError(
+            "the model has coefficients so small that the solver would drop them, on columns without bounds: "
+            "bound the columns or choose another method."
+        )
+    widths = np.bincount(row, weights=most, minlength=milp.rows) * (1 + 1e-12)
+    matrix = milp.matrix.copy()
+    matrix.data[small] = 0.0
+    matrix.eliminate_zeros()
+    return replace(milp, matrix=matrix, row_lower=milp.row_lower - widths, row_upper=milp.row_upper + widths)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
+from closecall.bounds import interval_bounds
+from closecall.domain import Domain
 from closecall.layers import Affine, Maximum
 from closecall.layers.layer import Matrix
 from closecall.network import Network, Node
@@ -25,14 +27,19 @@ Groups = list[NDArray[np.int64]]
 ORDINARY = 8  # doublings that the largest weight of a unit may be from 1 and stay as it is
 
 
-def balanced(network: Network) -> Network:
-    """The same function of the image, with every hidden unit at an ordinary scale."""
+def balanced(network: Network, domain: Domain) -> Network:
+    """The same function of the image, with every hidden unit at an ordinary scale.
+
+    Units that intervals know to be 0 all over the domain have no say in it, however large their weights.
+    """
     groups = units_of_one_scale(network)
+    bounds = interval_bounds(network, domain)
+    alive = [(low != 0) | (high != 0) for low, high in zip(bounds.lower, bounds.upper, strict=True)]
     scales = np.ones(1 + max(int(group.max(initial=0)) for group in groups))
     fixed = np.concatenate([groups[0], groups[-1]])  # the pixels and the scores mean something
     for node, group in zip(network.nodes, groups[1:], strict=True):
         if isinstance(node.layer, Affine):
-            sizes = sizes_of_rows(node.layer, [scales[groups[source]] for source in node.inputs])
+            sizes = sizes_of_rows(node.layer, [alive[s] / scales[groups[s]] for s in node.inputs])
             largest = np.zeros(len(scales))
             np.maximum.at(largest, group, sizes)
             scales[group] = power_of_two(largest[group])
@@ -71,12 +78,12 @@ def units_of_one_scale(network: Network) -> Groups:
     return [groups[start:stop].astype(np.int64) for start, stop in pairwise(starts)]
 
 
-def sizes_of_rows(layer: Affine, inputs: list[Vector]) -> Vector:
-    """The largest weight of each row, with the inputs as they are scaled; of a constant, the constant."""
+def sizes_of_rows(layer: Affine, factors: list[Vector]) -> Vector:
+    """The largest weight of each row times the factor of its input; of a constant, the constant."""
     sizes = np.zeros(layer.size)
-    for weight, scale in zip(layer.weights, inputs, strict=True):
+    for weight, factor in zip(layer.weights, factors, strict=True):
         if weight.shape[1]:
-            scaled = abs(weight) @ csr_array_of_diagonal(1.0 / scale)
+            scaled = abs(weight) @ csr_array_of_diagonal(factor)
             most = scaled.max(axis=1)
             sizes = np.maximum(sizes, most.toarray().ravel() if issparse(most) else np.asarray(most).ravel())
     return np.where(sizes > 0, sizes, np.abs(layer.bias))

@@ -38,9 +38,9 @@ def export_milp(
         raise QueryError("the paper's costs are on every unit, so they need the form paper, got tight.")
     classifier, query = pose(Clock(math.inf), model, image, label, target=target, radius=radius, **asked)
     network = classifier.network if query.outputs == "logits" else classifier.network.with_relu_outputs()
-    if costs is None:
-        network = balanced(network)
     domain = query.domain()
+    if costs is None:
+        network = balanced(network, domain)
     if form == "paper":
         bounds = interval_bounds(network, domain)
     else:

@@ -99,7 +99,7 @@ def ideal(
 def best_example(
     classifier: Classifier, domain: Domain, target: int, how: How, clock: Clock, costs: Costs
 ) -> Ideal:
-    network = classifier.network if costs.any else balanced(classifier.network)
+    network = classifier.network if costs.any else balanced(classifier.network, domain)
     goal = Goal((leads_over_all(target, network.classes),))
     best = climb_freely(network, domain, goal)
     rows = encode_network(network, domain, linear_bounds(network, domain), "paper" if costs.any else "tight")

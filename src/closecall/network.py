@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, issparse
 
 from closecall.errors import ModelError
 from closecall.layers import Affine, Layer, Maximum, Relu
-from closecall.layers.affine import compact
+from closecall.layers.folding import Folding
 
 Vector = NDArray[np.float64]
 
@@ -132,21 +132,15 @@ def fold_affine(network: Network) -> Network:
         if not isinstance(node.layer, Affine):
             nodes.append(node)
             continue
-        weights: dict[int, csr_array | Vector] = {}
-        bias = node.layer.bias.copy()
+        folding = Folding(node.layer)
         for weight, source in zip(node.layer.weights, node.inputs, strict=True):
             inner = nodes[source - 1] if source > 0 else None
             if inner is not None and isinstance(inner.layer, Affine):
-                bias += weight @ inner.layer.bias
-                terms = [
-                    (weight @ part, origin)
-                    for part, origin in zip(inner.layer.weights, inner.inputs, strict=True)
-                ]
+                folding.substitute(weight, inner.layer, inner.inputs)
             else:
-                terms = [(weight, source)]
-            for matrix, origin in terms:
-                weights[origin] = weights[origin] + matrix if origin in weights else matrix
-        nodes.append(Node(Affine(tuple(compact(w) for w in weights.values()), bias), tuple(weights)))
+                folding.keep(weight, source)
+        folded, sources = folding.result()
+        nodes.append(Node(folded, sources))
     return Network(network.input_shape, tuple(nodes), network.notes)
 
 

@@ -160,7 +160,7 @@ def answer(
     network = classifier.network if query.outputs == "logits" else classifier.network.with_relu_outputs()
     problem = Problem(
         # The paper's costs are on the units as they are, whatever their scale.
-        balanced(network) if costs is None else network,
+        balanced(network, domain) if costs is None else network,
         domain,
         goal,
         clock,

@@ -44,10 +44,10 @@ def decide(classifier: Classifier, question: Property, *, seconds: float, thread
     """Search every box of the property in turn; `unsat` only when all are proven empty."""
     deadline = time.perf_counter() + seconds
     boxes = grouped(question)
-    network = balanced(classifier.network)
     doubt: Answer | None = None
     for index, (domain, goal) in enumerate(boxes):
         share = (deadline - time.perf_counter()) / (len(boxes) - index)
+        network = balanced(classifier.network, domain)
         outcome = refute(network, domain, goal, seconds=max(share, 0.0), threads=threads)
         if outcome.witness is not None:
             found = replayed(classifier, domain, goal, outcome.witness)

@@ -75,11 +75,11 @@ def scaled(milp: Milp, smallest: float) -> Scaled:
     return Scaled(without_small_entries(changed, smallest), columns, cost)
 
 
-def unit_of(sizes: Vector) -> Vector:
+def unit_of(sizes: Vector, ordinary: int = ORDINARY) -> Vector:
     """The power of two nearest to each size; 1 for sizes near 1, for 0 and for infinity."""
     usable = np.isfinite(sizes) & (sizes > 0)
     doublings = np.round(np.log2(np.where(usable, sizes, 1.0)))
-    return np.asarray(np.exp2(np.where(np.abs(doublings) > ORDINARY, doublings, 0.0)))
+    return np.asarray(np.exp2(np.where(np.abs(doublings) > ordinary, doublings, 0.0)))
 
 
 def largest_of(milp: Milp) -> Vector:

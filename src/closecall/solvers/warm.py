@@ -27,6 +27,7 @@ from scipy.sparse import csr_array, vstack
 from closecall.errors import SolverError
 from closecall.milp import Milp, Vector
 from closecall.solvers.highs import TOLERANCES
+from closecall.solvers.scaling import largest_in_rows, unit_of
 
 Indices = NDArray[np.int64]
 WarmStatus = Literal["optimal", "infeasible", "unbounded", "cutoff", "limit"]
@@ -38,6 +39,8 @@ ROUNDING = 1e-11
 FIRST_LAZY = 256
 MORE_LAZY = 24
 PRICED = 1e-9
+
+EXTRAORDINARY = 20  # doublings from 1 at which a row is scaled
 
 _DUAL, _PRIMAL = 1, 4
 _ROWWISE = 2
@@ -70,6 +73,7 @@ class WarmProgram:
         self.row_lower = milp.row_lower.astype(np.float64)
         self.row_upper = milp.row_upper.astype(np.float64)
         self._matrix = csr_array(milp.matrix)
+        self._scale_rows()
         self._transposes: tuple[csr_array, csr_array] | None = None
         self._strategy = _DUAL
         self._bound: float | None = None  # of the last run, once it was asked for
@@ -89,6 +93,15 @@ class WarmProgram:
     @property
     def rows(self) -> int:
         return len(self.row_lower)
+
+    def _scale_rows(self) -> None:
+        """Multiply rows of extraordinary size by powers of two: HiGHS refuses entries above 1e15."""
+        factors = 1.0 / unit_of(largest_in_rows(self._matrix), ordinary=EXTRAORDINARY)
+        if (factors != 1.0).any():
+            repeats = np.diff(self._matrix.indptr)
+            self._matrix = self._matrix.copy()
+            self._matrix.data = self._matrix.data * np.repeat(factors, repeats)
+            self.row_lower, self.row_upper = self.row_lower * factors, self.row_upper * factors
 
     def set_objective(self, columns: Indices, costs: Vector) -> None:
         """Minimise costs·v[columns] from now on; all other costs become zero.

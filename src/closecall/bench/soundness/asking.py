@@ -134,7 +134,8 @@ def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]
 def problem_of(liar: Liar, classifier: Classifier, norm: str) -> Problem:
     classes = classifier.network.classes
     query = Query(liar.truth.image, 0, classes, norm=norm, margin=MARGIN)
-    return Problem(balanced(classifier.network), query.domain(), query.goal(), Clock(SECONDS), gap=GAP)
+    domain = query.domain()
+    return Problem(balanced(classifier.network, domain), domain, query.goal(), Clock(SECONDS), gap=GAP)
 
 
 def certified(liar: Liar, classifier: Classifier, norm: str, radius: float) -> str:

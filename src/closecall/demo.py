@@ -19,6 +19,7 @@ from closecall.files import prepare_folder, write_whole
 from closecall.milp import OnProgress
 from closecall.models import describe
 from closecall.readers import Classifier, read
+from closecall.report.numbers import percent
 from closecall.saved import save_verdict
 from closecall.search import nearest
 from closecall.train import TrainingPlan, train_into
@@ -36,17 +37,20 @@ PLAN = TrainingPlan(epochs=50, batch=64, learning_rate=1e-2, schedule="cosine", 
 
 @dataclass(frozen=True)
 class Contender:
-    """One of the networks of the demo."""
+    """One of the networks of the demo; `name` is its folder, `called` its name in a sentence."""
 
     name: str
+    called: str
     title: str
     kind: str
     config: dict[str, Any]
 
 
 CONTENDERS = (
-    Contender("dnn", "DNN, two layers of 16 units", "dnn", {"sizes": [16, 16]}),
-    Contender("cnn", "CNN, 6 kernels 4×4 and max pooling", "cnn", {"blocks": ["6x4s2p1"], "hidden": [10]}),
+    Contender("dnn", "DNN", "DNN, two layers of 16 units", "dnn", {"sizes": [16, 16]}),
+    Contender(
+        "cnn", "CNN", "CNN, 6 kernels 4×4 and max pooling", "cnn", {"blocks": ["6x4s2p1"], "hidden": [10]}
+    ),
 )
 
 
@@ -72,7 +76,7 @@ def run_demo(
             with show_interval() as report:
                 verdict = ask(classifier, test, index, report)
             keep(verdict, folder, contender.name, test, index)
-            console.print(f"{contender.name}, test image {index}: {verdict.summary()}")
+            console.print(f"{contender.called}, test image {index}: {verdict.summary()}")
             verdicts.append(verdict)
         shown.append(Shown(trained, verdicts))
     page = folder / PAGE
@@ -86,12 +90,12 @@ def train_one(folder: Path, contender: Contender, plan: TrainingPlan, console: C
     train_into(home, contender.kind, contender.config, DATASET, plan, overwrite=True)
     described = describe(home)
     console.print(
-        f"{contender.name}: {described['accuracy']:.1%} of the test digits are read correctly "
+        f"{contender.called}: {percent(described['accuracy'])} of the test digits are read correctly "
         f"after {described['seconds']:.1f} s of training; saved in {home}"
     )
     with (home / "curves.csv").open(newline="") as file:
         curves = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-    return Trained(contender.title, described, curves)
+    return Trained(contender.called, contender.title, described, curves)
 
 
 def choose_images(test: Dataset, classifiers: Sequence[Classifier], count: int) -> list[int]:

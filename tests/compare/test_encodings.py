@@ -84,5 +84,5 @@ def test_without_a_cnn_there_is_a_sentence(made: Callable[..., Comparison]) -> N
     comparison = made("dnn")
     assert measure_encodings(comparison, subjects_of(comparison, comparison.contenders[0])) == []
     assert comparison.narrowed == [
-        "No MILPs: they are compared between a dnn and a cnn, and there is no cnn."
+        "No MILPs: they are compared between a DNN and a CNN, and there is no CNN."
     ]

@@ -40,7 +40,6 @@ from closecall.report import (
     sortable_table,
     strips,
     subheading,
-    table,
     tiles,
 )
 
@@ -86,8 +85,7 @@ def page() -> str:
         subheading(EVIL),
         cards([Card(EVIL, EVIL, EVIL, [(EVIL, EVIL)])]),
         gallery([Shot(uri, uri, uri, EVIL, EVIL, EVIL, EVIL, closed=True)]),
-        panels([line_chart(EVIL, [Line(EVIL, [0.5, 0.25])])]),
-        table([EVIL], [[EVIL]]),
+        panels([line_chart(EVIL, [Line(EVIL, [0.5, 0.25])], plain_axis([0.5], EVIL))]),
         note(EVIL),
         bullets([EVIL]),
         command_line(EVIL),
@@ -122,6 +120,11 @@ def test_cells_carry_the_value_they_are_sorted_by() -> None:
     assert [cell.get("data-key") for cell in cells] == ["1234.5", "y", None, "z"]
     assert [cell["data-head"] for cell in cells] == ["n", "m", "n", "m"]
     assert [cell.get("class") for cell in cells] == [None, "text", None, "text"]
+
+
+def test_a_table_has_a_caption() -> None:
+    drawn = sortable_table("<All>", ["n"], [[Cell("1", 1)]])
+    assert "<caption>&lt;All&gt;</caption><thead>" in drawn
 
 
 def test_lists_set_code_apart() -> None:
@@ -162,19 +165,22 @@ def test_a_page_fits_a_phone_and_the_dark(page: str) -> None:
 
 
 def test_a_chart_draws_its_values_to_scale() -> None:
-    drawn = line_chart("Loss", [Line("training", [3.0, 1.0, 0.0]), Line("held out", [2.0, 1.5, 1.0], 2)])
-    lines = [
+    lines = [Line("training", [3.0, 1.0, 0.0]), Line("held out", [2.0, 1.5, 1.0], 2)]
+    drawn = line_chart("Loss", lines, plain_axis([3.0], "mean cross-entropy"))
+    drawn_lines = [
         np.array([[float(number) for number in point.split(",")] for point in points.split()])
         for points in re.findall(r'points="([^"]+)"', drawn)
     ]
     # The highest value is 3 and the lowest 0: heights are a falling straight line in the value.
     values = np.array([3.0, 1.0, 0.0, 2.0, 1.5, 1.0])
-    heights = np.concatenate([line[:, 1] for line in lines])
+    heights = np.concatenate([line[:, 1] for line in drawn_lines])
     slope, offset = np.polyfit(values, heights, 1)
     assert slope < 0
     np.testing.assert_allclose(slope * values + offset, heights, atol=0.1)
-    np.testing.assert_allclose(np.diff(lines[0][:, 0]), np.diff(lines[0][:, 0])[0], atol=0.1)
+    np.testing.assert_allclose(np.diff(drawn_lines[0][:, 0]), np.diff(drawn_lines[0][:, 0])[0], atol=0.1)
     assert 'aria-label="Loss by epoch: training ends at 0; held out ends at 1"' in drawn
+    assert ">mean cross-entropy</text>" in drawn
+    assert ">epoch</text>" in drawn
 
 
 def test_an_image_keeps_its_pixels() -> None:

@@ -47,7 +47,7 @@ def measure_encodings(comparison: Comparison, subjects: Sequence[Subject]) -> li
     missing = [family for family in FAMILIES if family not in {rung.family for rung in compared}]
     if missing:
         comparison.narrow(
-            f"No MILPs: they are compared between a dnn and a cnn, and there is no {missing[0]}."
+            f"No MILPs: they are compared between a DNN and a CNN, and there is no {missing[0].upper()}."
         )
         return []
     comparison.progress.heading("the MILPs of a DNN and of a CNN")

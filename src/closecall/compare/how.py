@@ -14,6 +14,7 @@ from closecall.bench.measure import PACKAGES, processor
 from closecall.compare.comparison import FIRST_SEED, Comparison
 from closecall.compare.contenders import Contender
 from closecall.compare.encodings import SOLVER
+from closecall.compare.page.names import title_of
 from closecall.compare.presets import BASELINE_HIDDEN, BASELINE_KERNELS
 from closecall.compare.record import Measurement
 from closecall.compare.results import HowMade, ModelRow
@@ -126,7 +127,9 @@ def narrowed_questions(comparison: Comparison, models: list[ModelRow]) -> list[s
             f"Moved images and training on few images are tested on {len(comparison.moved_test):,} of "
             f"{len(comparison.test):,} test images."
         )
-    if steps := ", ".join(f"{kind} {count}" for kind, count in preset.few_steps.items() if kind in kinds):
+    if steps := ", ".join(
+        f"{title_of(kind)} {count}" for kind, count in preset.few_steps.items() if kind in kinds
+    ):
         sentences.append(f"Training on few images takes a fixed number of steps for each model ({steps}).")
     if {"dnn", "cnn"} <= kinds:
         held_out = TrainingPlan().held_out(len(comparison.train))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from closecall.report.axes import Axis, fixed_axis, plain_axis, powers_axis, shares_axis
+from closecall.report.axes import Axis, fixed_axis, plain_axis, powers_axis, shares_axis, span_axis
 from closecall.report.charts import Chart, Curve, Line, chart, legend, line_chart
 from closecall.report.page import (
     Card,
@@ -23,7 +23,7 @@ from closecall.report.page import (
 from closecall.report.pixels import difference_pixels, difference_uri, image_uri
 from closecall.report.ranges import Range, ranges
 from closecall.report.strips import Change, Strip, Tile, sheet, strips, tiles
-from closecall.report.tables import Cell, sortable_table, table
+from closecall.report.tables import Cell, sortable_table
 
 __all__ = [
     "Axis",
@@ -61,8 +61,8 @@ __all__ = [
     "shares_axis",
     "sheet",
     "sortable_table",
+    "span_axis",
     "strips",
     "subheading",
-    "table",
     "tiles",
 ]

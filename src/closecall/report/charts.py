@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from closecall.report.axes import Axis, plain_axis, shares_axis
+from closecall.report.axes import Axis
 
-WIDTH, HEIGHT = 340, 200
-LEFT, RIGHT, TOP, BOTTOM = 46, 14, 14, 40
+WIDTH, HEIGHT = 340, 214
+LEFT, RIGHT, TOP, BOTTOM = 46, 14, 24, 40  # around the plot area
+INSET = 5  # between the edges of the plot area and the ends of the axes: a line along an end stays in sight
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Curve:
     """A line through points, with a shaded band around it where `band` gives (lower, upper) values.
 
     `tone` is one of the page's series colours, 1 to 6. With `marks` every point is a dot that says its value.
+    A `wide` line is still seen where a later one runs over it.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Curve:
     tone: int = 1
     dashed: bool = False
     marks: bool = False
+    wide: bool = False
     band: tuple[Sequence[float], Sequence[float]] | None = None
 
 
@@ -48,13 +51,11 @@ class Chart:
     spoken: str
 
 
-def line_chart(title: str, lines: Sequence[Line], *, percent: bool = False) -> str:
+def line_chart(title: str, lines: Sequence[Line], up: Axis) -> str:
     """Values by epoch, as an SVG with a title that is read aloud."""
-    values = [value for line in lines for value in line.values]
-    up = shares_axis(values) if percent else plain_axis(values)
     count = max(len(line.values) for line in lines)
     across = Axis(1, max(2, count), sorted({1, count}), "epoch")
-    said = "; ".join(f"{line.name} ends at {label(line.values[-1], percent)}" for line in lines)
+    said = "; ".join(f"{line.name} ends at {up.said(line.values[-1])}" for line in lines)
     curves = [Curve(line.name, range(1, len(line.values) + 1), line.values, line.tone) for line in lines]
     return chart(Chart(title, across, up, curves, f"{title} by epoch: {said}"))
 
@@ -86,8 +87,8 @@ def key(curve: Curve) -> str:
 
 
 def point(shown: Chart, across: float, up: float) -> tuple[float, float]:
-    x = LEFT + (WIDTH - LEFT - RIGHT) * shown.across.place(across)
-    y = TOP + (HEIGHT - TOP - BOTTOM) * (1 - shown.up.place(up))
+    x = LEFT + INSET + (WIDTH - LEFT - RIGHT - 2 * INSET) * shown.across.place(across)
+    y = TOP + INSET + (HEIGHT - TOP - BOTTOM - 2 * INSET) * (1 - shown.up.place(up))
     return x, y
 
 
@@ -106,14 +107,14 @@ def band(shown: Chart, curve: Curve) -> list[str]:
 
 
 def stroke(shown: Chart, curve: Curve) -> list[str]:
-    kind = " dashed" if curve.dashed else ""
+    kind = (" dashed" if curve.dashed else "") + (" wide" if curve.wide else "")
     parts = [
         f'<polyline points="{points(shown, curve.across, curve.up)}" class="line tone{curve.tone}{kind}"/>'
     ]
     if curve.marks:
         for across, up in zip(curve.across, curve.up, strict=True):
             x, y = point(shown, across, up)
-            said = f"{curve.name}, {shown.across.written(across)}: {label(up, shown.up.percent)}"
+            said = f"{curve.name}, {shown.across.written(across)}: {shown.up.said(up)}"
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" class="mark tone{curve.tone}">'
                 f"<title>{escape(said)}</title></circle>"
@@ -122,7 +123,8 @@ def stroke(shown: Chart, curve: Curve) -> list[str]:
 
 
 def grid(shown: Chart) -> list[str]:
-    parts, floor = [], HEIGHT - BOTTOM
+    floor = HEIGHT - BOTTOM
+    parts = [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{floor}" y2="{floor}" class="edge"/>']
     for value in shown.up.ticks:
         _, y = point(shown, shown.across.low, value)
         parts.append(
@@ -133,17 +135,18 @@ def grid(shown: Chart) -> list[str]:
     for value in shown.across.ticks:
         x, _ = point(shown, value, shown.up.low)
         parts.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 4}" class="grid"/>'
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 4}" class="edge"/>'
             f'<text x="{x:.1f}" y="{floor + 15}" class="tick" text-anchor="middle">'
             f"{shown.across.written(value)}</text>"
         )
+    return parts + axis_names(shown)
+
+
+def axis_names(shown: Chart) -> list[str]:
+    """What runs up, above the axis, and what runs across, below it."""
     middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(
+    return [
+        f'<text x="2" y="11" class="tick" text-anchor="start">{escape(shown.up.label)}</text>',
         f'<text x="{middle:.1f}" y="{HEIGHT - 8}" class="tick" text-anchor="middle">'
-        f"{escape(shown.across.label)}</text>"
-    )
-    return parts
-
-
-def label(value: float, percent: bool) -> str:
-    return f"{100 * value:.3g} %" if percent else f"{value:.3g}"
+        f"{escape(shown.across.label)}</text>",
+    ]

@@ -164,7 +164,7 @@ def shot(shown: Shot) -> str:
         )
     )
     change = (
-        f'<span class="from">{escape(shown.before)}</span><span aria-label="becomes">→</span>'
+        f'<span class="from">{escape(shown.before)}</span><span role="img" aria-label="becomes">→</span>'
         f'<span class="to">{escape(shown.after)}</span><span class="far">{escape(shown.distance)}</span>'
     )
     kind = "proof closed" if shown.closed else "proof"

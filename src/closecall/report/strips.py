@@ -60,15 +60,17 @@ def strip(shown: Strip) -> str:
 def change(within: Strip, shown: Change) -> str:
     pair = ""
     if shown.changed:
-        told = f"{within.title}, changed so that {shown.model} reads {shown.after}"
-        apart = f"what changed for {shown.model}: red brighter, blue darker"
+        told = f"{shown.model}: {within.title}, changed so that it is read as {shown.after}"
+        apart = f"{shown.model}: what changed, red brighter, blue darker"
         pair = (
             f'<div class="pair"><img src="{shown.changed}" alt="{escape(told)}">'
             f'<img src="{shown.difference}" alt="{escape(apart)}"></div>'
         )
     turned = f'<span class="from">{escape(shown.before)}</span>'
     if shown.after:
-        turned += f'<span aria-label="becomes">→</span><span class="to">{escape(shown.after)}</span>'
+        turned += (
+            f'<span role="img" aria-label="becomes">→</span><span class="to">{escape(shown.after)}</span>'
+        )
     swatch = f'<i class="swatch tone{shown.tone}"></i>'
     return (
         f'<div class="one"><div class="model">{swatch}{escape(shown.model)}</div>'

@@ -7,13 +7,13 @@ STYLE = """
   color-scheme: light dark;
   --ground: #fbfaf7; --sheet: #ffffff; --ink: #1d1f23; --faint: #666b73; --rule: #e3e0d8;
   --accent: #b3372f; --good: #2b7d4f; --doubt: #8a5a00;
-  --one: #2f6fad; --two: #c4552f; --three: #2e8a63; --four: #8156b3; --five: #97760f; --six: #b8457f;
+  --one: #1560bd; --two: #a8390d; --three: #0f9f68; --four: #6a3280; --five: #938600; --six: #e0609f;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ground: #131519; --sheet: #1c1f25; --ink: #e9e7e2; --faint: #9aa0aa; --rule: #30353d;
     --accent: #ff8a7a; --good: #7ccc9c; --doubt: #e3b35c;
-    --one: #79b0e6; --two: #f19a76; --three: #6fcba4; --four: #c0a1ea; --five: #d9bd62; --six: #ef94bf;
+    --one: #4096ee; --two: #ee8259; --three: #74e6b4; --four: #d5ccff; --five: #efcc45; --six: #c5719d;
   }
 }
 .tone1 { --tone: var(--one); } .tone2 { --tone: var(--two); } .tone3 { --tone: var(--three); }
@@ -56,9 +56,11 @@ figcaption { font-size: 0.9rem; margin-bottom: 0.3rem; }
 figcaption b { display: block; }
 .chart { width: 100%; height: auto; display: block; max-width: 27rem; margin: 0 auto; }
 .grid { stroke: var(--rule); stroke-width: 1; }
+.edge { stroke: var(--faint); stroke-width: 1; }
 .tick { fill: var(--faint); font-size: 11px; }
 .line { fill: none; stroke: var(--tone); stroke-width: 2; stroke-linejoin: round; }
 .line.dashed { stroke-dasharray: 5 3; }
+.line.wide { stroke-width: 4.5; }
 .band { fill: var(--tone); opacity: 0.22; }
 .mark { fill: var(--tone); stroke: var(--sheet); stroke-width: 1; }
 .gallery { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(17.5rem, 1fr)); }
@@ -77,6 +79,7 @@ figcaption b { display: block; }
 .proof.closed::before { content: "✓ "; color: var(--good); font-weight: 700; }
 .scroll { overflow-x: auto; margin: 1rem 0 1.4rem; }
 table { border-collapse: collapse; font-size: 0.95rem; min-width: 100%; }
+caption { text-align: left; color: var(--faint); font-size: 0.9rem; padding-bottom: 0.3rem; }
 th, td { text-align: right; padding: 0.4rem 0.8rem; border-bottom: 1px solid var(--rule);
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
@@ -150,9 +153,12 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
 .sortable td > span { display: inline-block; text-align: inherit; }
 .sortable small { display: block; color: var(--faint); font-size: 0.82rem; }
 .sortable th, .sortable td { padding: 0.4rem 0.55rem; }
+.sortable th { white-space: normal; vertical-align: bottom; }
+.sortable td:first-child { min-width: 9rem; }
 .sortable th:first-child, .sortable td:first-child { padding-left: 0; }
 @media (max-width: 40rem) {
-  .sortable, .sortable tbody, .sortable tr, .sortable td, .sortable thead { display: block; }
+  .sortable, .sortable caption, .sortable tbody, .sortable tr, .sortable td, .sortable thead {
+    display: block; }
   .sortable thead tr { display: flex; flex-wrap: wrap; gap: 0.2rem 0.9rem; }
   .sortable thead th { display: block; padding: 0.1rem 0; border: 0; }
   .sortable tbody tr { background: var(--sheet); border: 1px solid var(--rule); border-radius: 12px;
@@ -161,7 +167,8 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
     max-width: none; padding: 0.2rem 0; border: 0; white-space: normal; }
   .sortable td::before { content: attr(data-head); color: var(--faint); }
   .sortable td:first-child { font-weight: 650; }
-  .sortable td > span, .sortable .text { text-align: right; min-width: 0; max-width: none; }
+  .sortable td > span, .sortable .text, .sortable td:first-child { min-width: 0; }
+  .sortable td > span, .sortable .text { text-align: right; max-width: none; }
   .sortable th.text { text-align: left; }
   .ranges { grid-template-columns: minmax(0, 1fr) auto; grid-auto-flow: dense; padding: 1rem 1rem 1.8rem; }
   .ranges .track { grid-column: 1 / -1; grid-row: auto; }

@@ -1,4 +1,4 @@
-"""Tables, plain and sortable; all texts are escaped here."""
+"""Sortable tables; all texts are escaped here."""
 
 from __future__ import annotations
 
@@ -20,16 +20,10 @@ class Cell:
     tone: int | None = None
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
 def sortable_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """A table whose heads are buttons that sort it; on a narrow screen each row becomes a list.
 
-    `name` is read aloud. Rows come in the order given until someone sorts them.
+    `name` is its caption. Rows come in the order given until someone sorts them.
     """
     kinds = [
         ' class="text"' if any(isinstance(row[k].key, str) for row in rows) else "" for k in range(len(heads))
@@ -42,7 +36,7 @@ def sortable_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[Cell
         f"<tr>{''.join(cell(*parts) for parts in zip(heads, kinds, row, strict=True))}</tr>" for row in rows
     )
     return (
-        f'<div class="scroll"><table class="sortable" aria-label="{escape(name)}">'
+        f'<div class="scroll"><table class="sortable"><caption>{escape(name)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

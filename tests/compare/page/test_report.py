@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,12 @@ from closecall.compare.page.answer import answer_words
 from closecall.compare.page.distances import distance_charts, missed_words
 from closecall.compare.page.figures import COLOURS, write_figures
 from closecall.compare.page.known import Known, known_of
+from closecall.compare.page.milps import milp_charts, milps_section
+from closecall.compare.page.names import in_words, sentence, title_of
 from closecall.compare.page.report import comparison_page
 from closecall.compare.results import DistanceRow, Results
 from closecall.errors import InputError
+from closecall.report.numbers import percent, rounded_up
 from closecall.report.style import STYLE
 
 FIGURES = {
@@ -87,7 +91,7 @@ def test_what_was_not_measured_is_said(results: Results, tmp_path: Path) -> None
     page = write_report(bare(results), tmp_path).read_text(encoding="utf-8")
     assert list((tmp_path / "figures").iterdir()) == []
     assert page.count("<section") == 8
-    for sentence in (
+    for said in (
         "No pictures were kept.",
         "No distances were measured.",
         "No moved images were tried.",
@@ -95,7 +99,7 @@ def test_what_was_not_measured_is_said(results: Results, tmp_path: Path) -> None
         "No capsule network is among the models.",
         "No DNN and CNN were compared by their MILPs.",
     ):
-        assert sentence in page
+        assert said in page
     assert page.count("not measured") == 2 * len(results.models)
 
 
@@ -125,22 +129,22 @@ def test_colour_images_and_names_of_classes(results: Results, tmp_path: Path) ->
 
 def test_the_hardest_to_fool_is_named_only_when_proven(results: Results) -> None:
     apart = with_distances(results, dnn=[(0.1, 0.2)], cnn=[(0.25, 0.3)])
-    assert "cnn is the hardest to fool" in answer_words(results, apart)
-    assert "0.2500 or more, while for dnn half of them need no more than 0.2000" in answer_words(
+    assert "the CNN is the hardest to fool" in answer_words(results, apart)
+    assert "0.2500 or more, while for the DNN half of them need no more than 0.2000" in answer_words(
         results, apart
     )
     third = with_distances(
         results, **{"dnn": [(0.3, 0.4)], "cnn": [(0.1, 0.2)], "cnn-baseline": [(0.15, 0.35)]}
     )
-    assert "The hardest to fool is dnn or cnn-baseline:" in answer_words(results, third)
-    assert "is not settled; it is proven not to be cnn." in answer_words(results, third)
+    assert "The hardest to fool is the DNN or the CNN baseline:" in answer_words(results, third)
+    assert "is not settled; it is proven not to be the CNN." in answer_words(results, third)
     touching = with_distances(results, dnn=[(0.1, 0.26)], cnn=[(0.25, 0.3)])
     assert "is not settled" in answer_words(results, touching)
     unbounded = with_distances(results, dnn=[(0.1, None)], cnn=[(0.25, 0.3)])
     assert "is not settled" in answer_words(results, unbounded)
     alone = with_distances(results, dnn=[(0.1, 0.2)], capsnet=[(0.0, 0.9)])
     assert "hardest" not in answer_words(results, alone)
-    assert "For capsnet there is only what an attack found" in answer_words(results, alone)
+    assert "For the CapsNet there is only what an attack found" in answer_words(results, alone)
 
 
 def test_the_median_of_bounds_is_what_is_shown(results: Results) -> None:
@@ -168,7 +172,7 @@ def test_the_attack_misses_only_what_is_nearer(results: Results) -> None:
     ]
     part = known_of(replace(results, distances=rows))[0]
     assert part.missed() == (2, 4)
-    assert "is known for 2 of 4 images under dnn" in missed_words([part])
+    assert "is known for 2 of 4 images under the DNN" in missed_words([part])
 
 
 def test_charts_step_where_images_are_lost(results: Results) -> None:
@@ -179,6 +183,91 @@ def test_charts_step_where_images_are_lost(results: Results) -> None:
             assert list(curve.up) == sorted(curve.up, reverse=True)
         right = sum(row.outcome != "misclassified" for row in part.rows)
         assert shown.curves[0].up[0] == right / len(part.rows)
+
+
+def test_radii_end_with_the_distances(results: Results) -> None:
+    for shown in distance_charts(results, known_of(results)):
+        furthest = max(
+            max(row.upper or 0.0, row.attack or 0.0, row.lower or 0.0) for row in results.distances
+        )
+        assert furthest < shown.across.high < 1.05 * furthest
+        assert shown.across.ticks[-1] <= shown.across.high
+
+
+def test_times_end_with_the_limit(results: Results) -> None:
+    for shown in milp_charts(results):
+        assert shown.across.high == results.how.milp_time_limit
+        assert shown.across.label == "seconds, up to the limit of 10\N{NO-BREAK SPACE}s"
+        assert max(curve.across[-1] for curve in shown.curves) == shown.across.high
+
+
+def test_the_charts_of_the_milps_come_before_their_folded_table(results: Results) -> None:
+    blocks = "".join(milps_section(results).blocks)
+    assert blocks.index("<svg") < blocks.index("<ul>") < blocks.index("<details>") < blocks.index("<table")
+    assert blocks.count("<table") == 1
+    assert blocks.index("</table>") < blocks.index("</details>")
+
+
+def test_models_are_called_by_words(results: Results) -> None:
+    page = comparison_page(results).html()
+    said = re.sub(r"<(style|script|pre)>.*?</\1>|<code>.*?</code>|data-key=\"[^\"]*\"", "", page, flags=re.S)
+    spoken = re.findall(r'(?:alt|aria-label)="([^"]*)"', said)
+    texts = [re.sub(r"<[^>]+>", " ", said), *spoken]
+    for text in texts:
+        assert not re.search(r"\b(dnn|cnn|capsnet)\b", text), text[:200]
+    assert "The DNN, the CNN, the CNN baseline and the CapsNet, on the same images" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "said"),
+    [
+        ("capsnet", "CapsNet", "the CapsNet"),
+        ("dnn-10-10", "DNN 10-10", "dnn-10-10"),
+        ("cnn-4-kernels", "CNN 4 kernels", "cnn-4-kernels"),
+        ("my-cnn", "my-cnn", "my-cnn"),
+    ],
+)
+def test_names_that_a_user_chose_stay(name: str, title: str, said: str) -> None:
+    assert (title_of(name), in_words(name)) == (title, said)
+    assert (
+        sentence(f"{said} reads")
+        == f"{said[0].upper() if said.startswith('the ') else said[0]}{said[1:]} reads"
+    )
+
+
+def test_accuracies_have_the_same_digits_everywhere(results: Results) -> None:
+    """With many test images a hundredth of a percent is said, in tables, dots, sentences and alternatives."""
+    for images, digits in ((360, 1), (10_000, 2)):
+        page = comparison_page(replace(results, test_images=images)).html()
+        for row in (*results.transformed, *results.encodings, *results.overlapping):
+            share = np.mean(row.accuracy)
+            assert percent(float(share), digits) in page
+        accuracies = re.findall(r"<title>[^<]*: ([\d.]+)\N{NO-BREAK SPACE}%</title>", page)
+        assert {len(text.split(".")[1]) for text in accuracies} == {digits}
+
+
+def test_a_distance_is_written_the_same_way_everywhere(results: Results) -> None:
+    """Where the attack's image is the nearest known one, both are the same number and the same text."""
+    page = comparison_page(results).html()
+    lines = re.findall(r"<tr>(.*?)</tr>", page[page.index("<caption>Every distance") :], flags=re.S)
+    cells = [
+        dict(re.findall(r'data-head="([^"]+)"[^>]*><span>(?:<i[^>]*></i>)?([^<]*)', line)) for line in lines
+    ]
+    every = {(line["model"], int(line["image"])): line for line in cells if "at most" in line}
+    same = 0
+    for row in results.distances:
+        line = every[title_of(row.model), row.index]
+        if row.upper is not None:
+            assert line["at most"] == rounded_up(row.upper)
+        if row.upper is not None and row.attack == row.upper:
+            assert line["attack alone"] == line["at most"]
+            same += 1
+    assert same > 5
+    capsnet = known_of(results)[-1]
+    assert capsnet.attack == capsnet.upper
+    written = rounded_up(capsnet.upper)
+    assert f"under attack half of the images are lost at {written}" in page
+    assert f"≤ {written}, not proven" in page
 
 
 def test_only_seen_kinds_are_drawn(results: Results, tmp_path: Path) -> None:

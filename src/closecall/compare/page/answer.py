@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 
 from closecall.compare.page.known import Known
-from closecall.compare.page.numbers import (
+from closecall.compare.page.names import all_of, in_words, sentence, title_of
+from closecall.compare.results import ModelRow, Results
+from closecall.report import Cell, Section, bullets, note, paragraph, ranges, sortable_table, span_axis
+from closecall.report.numbers import (
     NORM_NAMES,
-    NORM_WORDS,
     accuracy_digits,
     count,
     duration,
@@ -20,22 +22,32 @@ from closecall.compare.page.numbers import (
     rounded_up,
     spread,
 )
-from closecall.compare.results import ModelRow, Results
-from closecall.report import Cell, Section, bullets, paragraph, plain_axis, ranges, sortable_table
+from closecall.report.words import distance_words
 
-HEADS = ("model", "accuracy", "parameters", "training", "ms per image", "median distance", "proven interval")
+SIZES = (
+    "Architectures: 16-16 is a dense layer of 16 units and another one of 16; 8x4s2p1/2 16 is a convolution "
+    "with 8 kernels of 4×4, stride 2 and padding 1, max pooling over 2×2, and a dense layer of 16."
+)
 
 
 def answer_section(results: Results, known: Sequence[Known]) -> Section:
     """The table, the medians as bars, and what there is to say about each model."""
     measured = [part for part in known if part.rows]
     blocks = [paragraph(answer_words(results, measured))]
-    blocks.append(sortable_table("The answer for each model", HEADS, [line(results, part) for part in known]))
+    lines = [line(results, part) for part in known]
+    blocks.append(sortable_table("The answer for each model", heads(results), lines))
     if measured:
         blocks.append(paragraph(reading_words(results, measured)))
         blocks.append(median_bars(results, measured))
     blocks.append(bullets([model_words(part.model) for part in known]))
+    if any(part.model.kind in ("dnn", "cnn") for part in known):
+        blocks.append(note(SIZES))
     return Section("The answer", blocks, "answer")
+
+
+def heads(results: Results) -> list[str]:
+    median = f"median {NORM_NAMES[results.norm]} distance"
+    return ["model", "accuracy", "parameters", "training time", "time per image", median, "proven interval"]
 
 
 def line(results: Results, part: Known) -> list[Cell]:
@@ -43,7 +55,7 @@ def line(results: Results, part: Known) -> list[Cell]:
     training = model.training_seconds
     mean = sum(training) / len(training) if training else None
     return [
-        Cell(model.name, model.name, model.kind if model.kind != model.name else "", part.tone),
+        Cell(title_of(model.name), model.name, other_kind(model), part.tone),
         Cell(percent(model.mean_accuracy, digits), model.mean_accuracy, spread(model.accuracy, digits)),
         Cell(count(model.parameters), model.parameters),
         Cell("not here" if mean is None else duration(mean), mean),
@@ -55,6 +67,11 @@ def line(results: Results, part: Known) -> list[Cell]:
         median_cell(part),
         proof_cell(part),
     ]
+
+
+def other_kind(model: ModelRow) -> str:
+    """What kind of network it is, where its name does not say it."""
+    return "" if model.kind in (model.name, "other") else title_of(model.kind)
 
 
 def median_cell(part: Known) -> Cell:
@@ -85,7 +102,7 @@ def answer_words(results: Results, measured: Sequence[Known]) -> str:
     open_ones = [part.model.name for part in measured if part.state == "open"]
     if open_ones:
         words.append(
-            f"For {listed(open_ones)} there is only what an attack found: the nearest may be nearer still, "
+            f"For {all_of(open_ones)} there is only what an attack found: the nearest may be nearer still, "
             "and nothing is proven about it."
         )
     return " ".join(words)
@@ -97,7 +114,7 @@ def most_accurate(results: Results) -> str:
     leaders = [model.name for model in results.models if model.mean_accuracy == best]
     verb = "reads" if len(leaders) == 1 else "read"
     average = " on average" if len(results.seeds) > 1 else ""
-    return f"{listed(leaders)} {verb} the most test images right, {percent(best, digits)}{average}."
+    return f"{sentence(all_of(leaders))} {verb} the most test images right, {percent(best, digits)}{average}."
 
 
 def hardest_to_fool(proven: Sequence[Known]) -> str:
@@ -105,34 +122,32 @@ def hardest_to_fool(proven: Sequence[Known]) -> str:
     furthest = max(proven, key=lambda part: part.lower)
     rivals = [part for part in proven if part is furthest or part.upper >= furthest.lower]
     others = [part for part in proven if part not in rivals]
-    names = listed([part.model.name for part in proven])
+    names = all_of([part.model.name for part in proven])
     if len(rivals) > 1:
-        behind = (
-            f"; it is proven not to be {' or '.join(part.model.name for part in others)}" if others else ""
-        )
+        slower = all_of([part.model.name for part in others], "or")
+        behind = f"; it is proven not to be {slower}" if others else ""
         return (
-            f"The hardest to fool is {' or '.join(part.model.name for part in rivals)}: their proven "
+            f"The hardest to fool is {all_of([part.model.name for part in rivals], 'or')}: their proven "
             f"intervals overlap, so that it is not settled{behind}."
         )
     nearest = max(others, key=lambda part: part.upper)
     return (
-        f"Of those with proofs ({names}), {furthest.model.name} is the hardest to fool: half of the images "
-        f"need a change of {rounded_down(furthest.lower)} or more, while for {nearest.model.name} half of "
-        f"them need no more than {rounded_up(nearest.upper)}."
+        f"Of those with proofs ({names}), {in_words(furthest.model.name)} is the hardest to fool: half of "
+        f"the images need a change of {rounded_down(furthest.lower)} or more, while for "
+        f"{in_words(nearest.model.name)} half of them need no more than {rounded_up(nearest.upper)}."
     )
 
 
 def reading_words(results: Results, measured: Sequence[Known]) -> str:
     """What the distances are, and which images they are the median of."""
     images = len(results.distance_images)
-    misread = [f"{part.misread} by {part.model.name}" for part in measured if part.misread]
+    misread = [f"{part.misread} by {in_words(part.model.name)}" for part in measured if part.misread]
     zero = (
         f" Images that are misread to begin with count as distance 0: {listed(misread)}." if misread else ""
     )
     return (
-        f"Distances are {NORM_NAMES[results.norm]}: {NORM_WORDS[results.norm]}, where a pixel runs from 0 to "
-        f"1. The medians are over the same {images} test images for every model, under the networks of the "
-        f"first seed.{zero}"
+        f"Distances are {distance_words(results.norm, colours=results.input_shape[0] > 1)}. The medians are "
+        f"over the same {images} test images for every model, under the networks of the first seed.{zero}"
     )
 
 
@@ -140,11 +155,11 @@ def median_bars(results: Results, measured: Sequence[Known]) -> str:
     """The medians on one scale: filled where proven, dashed where only an attack speaks."""
     ends = [end for part in measured for end in (part.lower, part.upper) if math.isfinite(end)]
     label = f"median {NORM_NAMES[results.norm]} distance; filled: proven; dashed: at most this, not proven"
-    spoken = "; ".join(f"{part.model.name}: {part.written()}" for part in measured)
+    spoken = "; ".join(f"{title_of(part.model.name)}: {part.written()}" for part in measured)
     shown = [part.range() for part in measured if math.isfinite(part.lower)]
-    return ranges(shown, plain_axis(ends, label), f"Median distances. {spoken}")
+    return ranges(shown, span_axis(ends, label), f"Median distances. {spoken}")
 
 
 def model_words(model: ModelRow) -> str:
     note = f" {model.note}" if model.note else ""
-    return f"{model.name}: {model.description}; {model.source}.{note}"
+    return f"{title_of(model.name)}: {model.description}; {model.source}.{note}"

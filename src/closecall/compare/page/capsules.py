@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.compare.page.known import tone_of
-from closecall.compare.page.numbers import count, duration, percent
+from closecall.compare.page.names import in_words, title_of
 from closecall.compare.results import CapsuleRow, Dimensions, OverlapRow, OverlapShot, Picture, Results
 from closecall.report import (
     Cell,
@@ -22,6 +22,7 @@ from closecall.report import (
     subheading,
     tiles,
 )
+from closecall.report.numbers import accuracy_digits, count, duration, percent
 
 OVERLAP_HEADS = ("model", "both right", "parameters", "trained on", "tested on", "training")
 MOST_SHEETS = 1
@@ -49,15 +50,15 @@ def overlap_blocks(results: Results) -> list[str]:
     ]
     for row in results.overlapping:
         if row.shots:
-            blocks.append(paragraph(f"{row.model}, with what it makes of each digit it sees:"))
+            blocks.append(paragraph(f"{title_of(row.model)}, with what it makes of each digit it sees:"))
             blocks.append(tiles([overlap_tile(results, row, shot) for shot in row.shots]))
     return blocks
 
 
 def overlap_line(results: Results, row: OverlapRow) -> list[Cell]:
     return [
-        Cell(row.model, row.model, row.description, tone_of(results, row.model)),
-        Cell(percent(row.accuracy), row.accuracy),
+        Cell(title_of(row.model), row.model, row.description, tone_of(results, row.model)),
+        Cell(percent(row.accuracy, accuracy_digits(results.test_images)), row.accuracy),
         Cell(count(row.parameters), row.parameters),
         Cell(f"{count(row.trained_pairs)} pairs", row.trained_pairs),
         Cell(f"{count(row.tested_pairs)} pairs", row.tested_pairs),
@@ -71,7 +72,7 @@ def overlap_tile(results: Results, row: OverlapRow, shot: OverlapShot) -> Tile:
     seen = [names[label] for label in shot.predicted]
     pictures = [(image_uri(np.array(shot.image)), f"overlapping {labels}")]
     for name, restored in zip(seen, shot.restored, strict=False):
-        pictures.append((image_uri(np.array(restored)), f"what {row.model} reconstructs as {name}"))
+        pictures.append((image_uri(np.array(restored)), f"what {in_words(row.model)} reconstructs as {name}"))
     right = sorted(shot.labels) == sorted(shot.predicted)
     read = " and ".join(names[label] for label in sorted(shot.predicted))
     return Tile(pictures, labels if right else f"{labels}, read as {read}", right)
@@ -85,12 +86,12 @@ def reconstruction_blocks(results: Results, row: CapsuleRow) -> list[str]:
         label, seen = results.class_names[one.label], results.class_names[one.predicted]
         pictures = [
             (image_uri(np.array(one.original)), f"test image {one.index}: {label}"),
-            (image_uri(np.array(one.restored)), f"what {row.model} reconstructs of it, as {seen}"),
+            (image_uri(np.array(one.restored)), f"what {in_words(row.model)} reconstructs of it, as {seen}"),
         ]
         right = one.label == one.predicted
         shown.append(Tile(pictures, label if right else f"{label}, read as {seen}", right))
     return [
-        subheading(f"Reconstructions by {row.model}"),
+        subheading(f"Reconstructions by {in_words(row.model)}"),
         paragraph("Test images, and below each what the decoder draws from nothing but its longest capsule."),
         tiles(shown),
     ]
@@ -102,7 +103,7 @@ def dimension_blocks(results: Results, row: CapsuleRow) -> list[str]:
     sheets = [dimension_blocks_of(results, one) for one in row.dimensions]
     first, rest = sheets[:MOST_SHEETS], sheets[MOST_SHEETS:]
     blocks = [
-        subheading(f"What the dimensions of a capsule mean in {row.model}"),
+        subheading(f"What the dimensions of a capsule mean in {in_words(row.model)}"),
         paragraph(
             "Each row moves one dimension of the longest capsule and decodes it again: the columns are the "
             "steps added, the middle one leaves it as it is."
@@ -125,7 +126,7 @@ def dimension_blocks_of(results: Results, one: Dimensions) -> list[str]:
         )
         for number, pictures in enumerate(one.pictures, start=1)
     ]
-    ends = [lowest, *[""] * (len(one.steps) - 2), highest] if len(one.steps) > 1 else [lowest]
+    ends = [signed(step) if step in (min(one.steps), 0, max(one.steps)) else "" for step in one.steps]
     return [paragraph(f"Test image {one.index}, read as {name}."), sheet(rows, ends)]
 
 

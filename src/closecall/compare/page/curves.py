@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from closecall.compare.page.known import tone_of
-from closecall.compare.page.numbers import listed, percent, spread
+from closecall.compare.page.names import title_of
 from closecall.compare.results import Results, TransformRow
 from closecall.report import (
     Axis,
@@ -17,16 +17,20 @@ from closecall.report import (
     Section,
     chart,
     fixed_axis,
+    folded,
     legend,
     panels,
     paragraph,
     shares_axis,
     sortable_table,
 )
+from closecall.report.numbers import accuracy_digits, listed, percent, spread
 
 UNMOVED = {"scale": 1.0}
 MOST_TICKS = 7
+MOVED_HEADS = ("model", "movement", "amount", "accuracy")
 TITLES = {"shift": "Shift", "rotation": "Rotation", "scale": "Scale", "shear": "Shear"}
+UNITS = {"shear": "sideways for each pixel of height"}
 
 
 def moved_section(results: Results) -> Section:
@@ -36,16 +40,6 @@ def moved_section(results: Results) -> Section:
         return Section("Moved images", [paragraph("No moved images were tried.")], "moved")
     charts = moved_charts(results)
     kinds = list(dict.fromkeys(row.kind for row in rows))
-    names = present(results, [row.model for row in rows])
-    heads = ["model", "unmoved", *(f"{kind}, at worst" for kind in kinds)]
-    lines = [
-        [
-            Cell(name, name, "", tone_of(results, name)),
-            mean_cell(unmoved(rows, name)),
-            *(worst_cell(rows, name, kind) for kind in kinds),
-        ]
-        for name in names
-    ]
     shade = " The shade spans the seeds." if len(results.seeds) > 1 else ""
     blocks = [
         paragraph(
@@ -54,22 +48,56 @@ def moved_section(results: Results) -> Section:
         ),
         legend(charts[0].curves),
         panels([chart(shown, keys=False) for shown in charts]),
-        sortable_table("Accuracy at the furthest movement", heads, lines),
+        sortable_table(
+            "Accuracy on moved images where it is lowest",
+            ["model", "unmoved", *(f"{kind}, at worst" for kind in kinds)],
+            worst_lines(results, kinds),
+        ),
+        folded(
+            "Every accuracy",
+            [sortable_table("Accuracy on moved images", MOVED_HEADS, every_line(results))],
+        ),
     ]
     return Section("Moved images", blocks, "moved")
 
 
+def worst_lines(results: Results, kinds: Sequence[str]) -> list[list[Cell]]:
+    rows, digits = results.transformed, accuracy_digits(results.test_images)
+    return [
+        [
+            model_cell(results, name),
+            mean_cell(unmoved(rows, name), digits),
+            *(worst_cell(rows, name, kind, digits) for kind in kinds),
+        ]
+        for name in present(results, [row.model for row in rows])
+    ]
+
+
+def every_line(results: Results) -> list[list[Cell]]:
+    """What the charts show, to be read without a mouse."""
+    return [
+        [
+            model_cell(results, row.model),
+            Cell(row.kind, row.kind),
+            Cell(amount_words(row), row.amount),
+            mean_cell(row.accuracy, accuracy_digits(results.test_images)),
+        ]
+        for row in results.transformed
+    ]
+
+
 def moved_charts(results: Results) -> list[Chart]:
     rows = results.transformed
-    up = shares_axis([value for row in rows for value in row.accuracy], "accuracy")
+    digits = accuracy_digits(results.test_images)
+    up = shares_axis([value for row in rows for value in row.accuracy], "accuracy", digits=digits)
     shown = []
     for kind in dict.fromkeys(row.kind for row in rows):
         own = [row for row in rows if row.kind == kind]
-        unit = own[0].unit
+        unit = UNITS.get(kind, own[0].unit)
         across = amounts_axis([row.amount for row in own], f"{kind} ({unit})" if unit else kind)
         curves = [moved_curve(results, own, name) for name in present(results, [row.model for row in own])]
         said = "; ".join(
-            f"{curve.name} {percent(min(curve.up))} at worst, {percent(max(curve.up))} at best"
+            f"{curve.name} {up.said(min(curve.up))} at worst, {up.said(max(curve.up))} at best"
             for curve in curves
         )
         shown.append(Chart(TITLES.get(kind, kind), across, up, curves, f"Accuracy by {kind}: {said}"))
@@ -85,7 +113,7 @@ def amounts_axis(amounts: Sequence[float], label: str) -> Axis:
 def moved_curve(results: Results, own: Sequence[TransformRow], name: str) -> Curve:
     rows = sorted((row for row in own if row.model == name), key=lambda row: row.amount)
     return seeds_curve(
-        name, [row.amount for row in rows], [row.accuracy for row in rows], tone_of(results, name)
+        title_of(name), [row.amount for row in rows], [row.accuracy for row in rows], tone_of(results, name)
     )
 
 
@@ -103,17 +131,26 @@ def unmoved(rows: Sequence[TransformRow], name: str) -> list[float]:
     return [] if found is None else found.accuracy
 
 
-def worst_cell(rows: Sequence[TransformRow], name: str, kind: str) -> Cell:
+def worst_cell(rows: Sequence[TransformRow], name: str, kind: str, digits: int) -> Cell:
     own = [row for row in rows if (row.model, row.kind) == (name, kind)]
     if not own:
         return Cell("not measured")
     worst = min(own, key=lambda row: mean(row.accuracy))
-    where = f"at {worst.amount:g} {worst.unit}".strip().replace("-", "−")
-    return Cell(percent(mean(worst.accuracy)), mean(worst.accuracy), where)
+    return Cell(percent(mean(worst.accuracy), digits), mean(worst.accuracy), f"at {amount_words(worst)}")
 
 
-def mean_cell(values: Sequence[float]) -> Cell:
-    return Cell(percent(mean(values)), mean(values), spread(values)) if values else Cell("not measured")
+def amount_words(row: TransformRow) -> str:
+    return f"{row.amount:g} {row.unit}".strip().replace("-", "−")
+
+
+def mean_cell(values: Sequence[float], digits: int) -> Cell:
+    if not values:
+        return Cell("not measured")
+    return Cell(percent(mean(values), digits), mean(values), spread(values, digits))
+
+
+def model_cell(results: Results, name: str) -> Cell:
+    return Cell(title_of(name), name, "", tone_of(results, name))
 
 
 def few_section(results: Results) -> Section:
@@ -123,10 +160,11 @@ def few_section(results: Results) -> Section:
         return Section("Few training images", [paragraph("No training on few images was tried.")], "few")
     names = present(results, [row.model for row in rows])
     counts = sorted({row.images_per_class for row in rows})
+    digits = accuracy_digits(results.test_images)
     lines = [
         [
-            Cell(name, name, "", tone_of(results, name)),
-            *(mean_cell(few_values(results, name, images)) for images in counts),
+            model_cell(results, name),
+            *(mean_cell(few_values(results, name, images), digits) for images in counts),
         ]
         for name in names
     ]
@@ -158,16 +196,18 @@ def few_chart(results: Results) -> Chart:
     for name in present(results, [row.model for row in rows]):
         own = [images for images in counts if few_values(results, name, images)]
         by_seed = [few_values(results, name, images) for images in own]
-        curves.append(seeds_curve(name, own, by_seed, tone_of(results, name)))
+        curves.append(seeds_curve(title_of(name), own, by_seed, tone_of(results, name)))
+    digits = accuracy_digits(results.test_images)
+    up = shares_axis([row.accuracy for row in rows], "accuracy", digits=digits)
     said = "; ".join(
-        f"{curve.name} from {percent(curve.up[0])} at {curve.across[0]:g} to {percent(curve.up[-1])} at "
+        f"{curve.name} from {up.said(curve.up[0])} at {curve.across[0]:g} to {up.said(curve.up[-1])} at "
         f"{curve.across[-1]:g}"
         for curve in curves
     )
     return Chart(
         "Accuracy by training images",
         fixed_axis(counts, "training images of each class", logarithmic=True),
-        shares_axis([row.accuracy for row in rows], "accuracy"),
+        up,
         curves,
         f"Accuracy by training images of each class: {said}",
     )

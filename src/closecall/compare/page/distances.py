@@ -7,17 +7,7 @@ from collections.abc import Callable, Sequence
 
 from closecall.compare.page.gallery import proof_words
 from closecall.compare.page.known import MISSED, Known, attack_of, lower_of, upper_of
-from closecall.compare.page.numbers import (
-    NORM_NAMES,
-    count,
-    duration,
-    interval,
-    listed,
-    percent,
-    rounded_down,
-    rounded_near,
-    rounded_up,
-)
+from closecall.compare.page.names import all_of, in_words, title_of
 from closecall.compare.results import DistanceRow, Results
 from closecall.report import (
     Axis,
@@ -29,11 +19,28 @@ from closecall.report import (
     folded,
     panels,
     paragraph,
-    plain_axis,
     sortable_table,
+    span_axis,
+)
+from closecall.report.numbers import (
+    NORM_NAMES,
+    count,
+    duration,
+    interval,
+    listed,
+    percent,
+    rounded_down,
+    rounded_up,
 )
 
-HEADS = ("model", "proven to the end", "median", "attack alone", "attack missed", "time to prove")
+HEADS = (
+    "model",
+    "proven to the end",
+    "median distance",
+    "by the attack alone",
+    "attack missed",
+    "time to prove",
+)
 IMAGE_HEADS = (
     "model",
     "image",
@@ -46,7 +53,7 @@ IMAGE_HEADS = (
     "nodes",
     "proof",
 )
-WHOLE = 1.05  # how far beyond the furthest known distance the axis reaches
+BEYOND = 1.03  # the axis ends so little beyond the furthest known distance: room for the last step down
 
 
 def distances_section(results: Results, known: Sequence[Known]) -> Section:
@@ -79,7 +86,7 @@ def distance_charts(results: Results, known: Sequence[Known]) -> list[Chart]:
     ends = [
         end for row in rows for end in (lower_of(row), upper_of(row), attack_of(row)) if math.isfinite(end)
     ]
-    across = plain_axis([WHOLE * max(ends, default=1.0)], f"{NORM_NAMES[results.norm]} radius")
+    across = span_axis([BEYOND * max(ends, default=1.0)], f"{NORM_NAMES[results.norm]} radius")
     return [distance_chart(part, across) for part in measured]
 
 
@@ -92,17 +99,15 @@ def distance_chart(part: Known, across: Axis) -> Chart:
     right = [surviving(part.rows, lower_of, jumps), surviving(part.rows, upper_of, jumps)]
     believed = surviving(part.rows, attack_of, jumps)
     attack = Curve("attack alone", radii, believed, 6 if part.tone != 6 else 1, dashed=True)
-    name = part.model.name
+    name = title_of(part.model.name)
     up = Axis(0.0, 1.0, [0.0, 0.25, 0.5, 0.75, 1.0], "share still right", percent=True)
     if not part.model.provable:
-        spoken = (
-            f"{name}, not proven: under attack half of the images are lost at {rounded_near(part.attack)}"
-        )
+        spoken = f"{name}, not proven: under attack half of the images are lost at {rounded_up(part.attack)}"
         return Chart(f"{name}: not proven", across, up, [attack], spoken)
     band = Curve("proven band", radii, right[1], part.tone, band=(right[0], right[1]))
     spoken = (
-        f"Share of images that {name} still reads right by radius. Half of them are lost at "
-        f"{interval(part.lower, part.upper)}; the attack alone says {rounded_near(part.attack)}."
+        f"Share of images that {in_words(part.model.name)} still reads right by radius. Half of them are "
+        f"lost at {interval(part.lower, part.upper)}; the attack alone says {rounded_up(part.attack)}."
     )
     return Chart(name, across, up, [band, attack], spoken)
 
@@ -129,14 +134,19 @@ def missed_words(measured: Sequence[Known]) -> str:
     others = [part.model.name for part in measured if not part.model.provable]
     words = []
     if proven:
-        told = listed(["{} of {} images under {}".format(*part.missed(), part.model.name) for part in proven])
+        told = listed([missed_under(part) for part in proven])
         words.append(
             "Of the images that were read right, a nearer adversarial than the attack's, by more than "
             f"{percent(MISSED - 1, 0)}, is known for {told}."
         )
     if others:
-        words.append(f"For {listed(others)} there is only the attack, so nothing shows what it missed.")
+        words.append(f"For {all_of(others)} there is only the attack, so nothing shows what it missed.")
     return " ".join(words)
+
+
+def missed_under(part: Known) -> str:
+    missed, right = part.missed()
+    return f"{missed} of {right} images under {in_words(part.model.name)}"
 
 
 def summary_line(part: Known) -> list[Cell]:
@@ -145,12 +155,10 @@ def summary_line(part: Known) -> list[Cell]:
     proven = part.model.provable
     seconds = sum(row.seconds for row in part.rows)
     return [
-        Cell(part.model.name, part.model.name, "", part.tone),
+        Cell(title_of(part.model.name), part.model.name, "", part.tone),
         Cell(f"{part.closed} of {len(part.rows)}", part.closed) if proven else Cell("not proven"),
         Cell(part.written(), None if math.isinf(part.upper) else part.upper),
-        Cell(
-            "failed" if math.isinf(attack) else rounded_near(attack), None if math.isinf(attack) else attack
-        ),
+        Cell("failed" if math.isinf(attack) else rounded_up(attack), None if math.isinf(attack) else attack),
         Cell(f"{missed} of {right}", missed) if proven else Cell("unknown"),
         Cell(duration(seconds), seconds) if proven else Cell("not proven"),
     ]
@@ -160,13 +168,13 @@ def image_lines(results: Results, measured: Sequence[Known]) -> list[list[Cell]]
     names = results.class_names
     return [
         [
-            Cell(part.model.name, part.model.name, "", part.tone),
+            Cell(title_of(part.model.name), part.model.name, "", part.tone),
             Cell(str(row.index), row.index),
             Cell(names[row.label], names[row.label]),
             Cell("nothing") if row.became is None else Cell(names[row.became], names[row.became]),
             bound_cell(lower_of(row), rounded_down) if row.outcome != "attacked" else Cell("not proven"),
             bound_cell(upper_of(row), rounded_up),
-            bound_cell(attack_of(row), rounded_near),
+            bound_cell(attack_of(row), rounded_up),
             Cell(duration(row.seconds), row.seconds),
             Cell(count(row.nodes), row.nodes),
             Cell(proof_words(row), row.outcome),

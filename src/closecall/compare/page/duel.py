@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from closecall.compare.page.numbers import count, duration, listed, percent
 from closecall.compare.results import EncodingRow, MilpAnswer, Results
+from closecall.report.numbers import accuracy_digits, count, duration, listed, percent
 
 PAIRINGS = {"accuracy": "matched accuracy", "size": "matched size", "as trained": "as trained"}
 FAMILIES = {"dnn": "DNN", "cnn": "CNN"}
@@ -23,6 +23,7 @@ class Duel:
     pairing: str
     dnn: EncodingRow
     cnn: EncodingRow
+    digits: int = 1  # of an accuracy in percent, as on the rest of the page
 
     @property
     def shared(self) -> list[tuple[MilpAnswer, MilpAnswer]]:
@@ -60,7 +61,7 @@ def duels_of(results: Results) -> list[Duel]:
         dnn = next((row for row in rows if row.family == "dnn"), None)
         cnn = next((row for row in rows if row.family == "cnn"), None)
         if dnn is not None and cnn is not None:
-            found.append(Duel(pairing, dnn, cnn))
+            found.append(Duel(pairing, dnn, cnn, accuracy_digits(results.test_images)))
     return found
 
 
@@ -83,20 +84,18 @@ def pairing_words(duel: Duel) -> str:
 
 def heading_words(duel: Duel) -> str:
     dnn, cnn = duel.dnn, duel.cnn
+    accuracies = f"{percent(dnn.accuracy, duel.digits)} and {percent(cnn.accuracy, duel.digits)}"
     if duel.pairing == "accuracy":
-        return (
-            f"At matched accuracy ({percent(compared_accuracy(dnn))} and {percent(compared_accuracy(cnn))}, "
-            f"{dnn.matched_by or 'test accuracy'}),"
-        )
+        matched = [percent(compared_accuracy(row), duel.digits) for row in (dnn, cnn)]
+        return f"At matched accuracy ({listed(matched)}, {dnn.matched_by or 'test accuracy'}),"
     if duel.pairing == "size":
         return (
             f"At matched size, by {dnn.matched_by or 'units'} ({count(dnn.units)} and {count(cnn.units)} "
-            f"units, {count(dnn.parameters)} and {count(cnn.parameters)} parameters, accuracy "
-            f"{percent(dnn.accuracy)} and {percent(cnn.accuracy)}),"
+            f"units, {count(dnn.parameters)} and {count(cnn.parameters)} parameters, accuracy {accuracies}),"
         )
     return (
         f"As trained for this comparison ({count(dnn.units)} and {count(cnn.units)} units, accuracy "
-        f"{percent(dnn.accuracy)} and {percent(cnn.accuracy)}),"
+        f"{accuracies}),"
     )
 
 

@@ -12,16 +12,18 @@ from closecall.compare.page.curves import few_chart, moved_charts
 from closecall.compare.page.distances import distance_charts
 from closecall.compare.page.known import Known, known_of
 from closecall.compare.page.milps import milp_charts
-from closecall.compare.page.numbers import NORM_NAMES
+from closecall.compare.page.names import title_of
 from closecall.compare.page.sheets import dimension_sheet, gallery_sheet, overlap_sheet, reconstruction_sheet
 from closecall.compare.results import Results
 from closecall.files import prepare_folder, write_whole
 from closecall.pictures import new_figure
 from closecall.report import Axis, Chart, Curve
+from closecall.report.numbers import NORM_NAMES
 
-COLOURS = ("#2f6fad", "#c4552f", "#2e8a63", "#8156b3", "#97760f", "#b8457f")  # the page's, in their order
+COLOURS = ("#1560bd", "#a8390d", "#0f9f68", "#6a3280", "#938600", "#e0609f")  # the page's, in their order
 FAINT = "#666b73"
 IN_A_ROW = 2
+INSET = 0.025  # of an axis, beyond its ends
 
 
 def write_figures(results: Results, folder: Path) -> list[Path]:
@@ -105,14 +107,22 @@ def draw_curve(axes: Any, curve: Curve) -> None:
     if curve.band is not None:
         axes.fill_between(curve.across, *curve.band, color=colour, alpha=0.22, linewidth=0)
     style, mark = "--" if curve.dashed else "-", "o" if curve.marks else None
-    axes.plot(curve.across, curve.up, style, color=colour, marker=mark, markersize=4, label=curve.name)
+    axes.plot(
+        curve.across, curve.up, style, color=colour, marker=mark, markersize=4, label=curve.name,
+        linewidth=4 if curve.wide else 1.5,
+    )  # fmt: skip
 
 
 def set_scale(axes: Any, axis: Axis, which: str) -> None:
-    """The ends, ticks and words of one axis, as on the page."""
+    """The ends, ticks and words of one axis, as on the page; a line along an end is not cut off."""
+    low, high = axis.low, axis.high
     if axis.logarithmic:
         axes.set(**{f"{which}scale": "log"})
-    axes.set(**{f"{which}lim": (axis.low, axis.high), f"{which}label": axis.label})
+        room = (high / low) ** INSET
+        ends = low / room, high * room
+    else:
+        ends = low - INSET * (high - low), high + INSET * (high - low)
+    axes.set(**{f"{which}lim": ends, f"{which}label": axis.label})
     getattr(axes, f"set_{which}ticks")(axis.ticks, [axis.written(tick) for tick in axis.ticks])
     axes.minorticks_off()
 
@@ -125,17 +135,20 @@ def medians_figure(results: Results, known: Sequence[Known]) -> Any:
     furthest = max([part.upper for part in shown if math.isfinite(part.upper)], default=1.0) or 1.0
     for place, part in enumerate(shown):
         colour = COLOURS[part.tone - 1]
-        right = min(part.upper, 1.1 * furthest)
+        right = min(part.upper, 1.02 * furthest)
         width = max(right - part.lower, 0.006 * furthest)
         unproven = part.state == "open"
         axes.barh(
             place, width, left=part.lower, height=0.55, edgecolor=colour, linestyle="--" if unproven else "-",
             facecolor="none" if unproven else colour,
         )  # fmt: skip
-        axes.text(right + 0.015 * furthest, place, part.written(), va="center", fontsize=9, color=FAINT)
-    axes.set_yticks(range(len(shown)), [part.model.name for part in shown])
+        beside = axes.get_yaxis_transform()
+        axes.text(1.02, place, part.written(), transform=beside, va="center", fontsize=9, color=FAINT)
+    axes.set_yticks(range(len(shown)), [title_of(part.model.name) for part in shown])
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.45 * furthest)
-    axes.set_xlabel(f"median {NORM_NAMES[results.norm]} distance (dashed: an attack's, not proven)")
+    axes.set_xlim(0, 1.02 * furthest)
+    axes.set_xlabel(
+        f"median {NORM_NAMES[results.norm]} distance; filled: proven; dashed: at most this, not proven"
+    )
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from closecall.compare.page.known import Known, lower_of, upper_of
-from closecall.compare.page.numbers import rounded_down, rounded_up
+from closecall.compare.page.names import title_of
 from closecall.compare.results import DistanceRow, Results
 from closecall.report import Change, Section, Strip, difference_uri, folded, image_uri, paragraph, strips
+from closecall.report.numbers import rounded_down, rounded_up
+from closecall.report.words import distance_words
 
 MOST_SHOWN = 8
 
@@ -23,7 +25,8 @@ def gallery_section(results: Results, known: Sequence[Known]) -> Section:
     blocks = [
         paragraph(
             "Each image, the nearest changed one that the model reads otherwise, and the difference: red "
-            "pixels became brighter, blue ones darker, strongest where that image changed most."
+            "pixels became brighter, blue ones darker, strongest where that image changed most. The number "
+            f"is the distance, {distance_words(results.norm, colours=results.input_shape[0] > 1)}."
         ),
         strips(shown[:MOST_SHOWN]),
     ]
@@ -57,7 +60,7 @@ def change(results: Results, part: Known, row: DistanceRow) -> Change:
         difference = difference_uri(np.array(row.nearest) - np.array(row.original))
     upper = upper_of(row)
     return Change(
-        model=part.model.name,
+        model=title_of(part.model.name),
         tone=part.tone,
         changed=changed,
         difference=difference,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from closecall.compare.page.numbers import NORM_NAMES, SOLVER_NAMES, count, duration, listed
+from closecall.compare.page.names import in_words, sentence, title_of
 from closecall.compare.results import Results
 from closecall.report import Section, bullets, command_line, facts, paragraph, subheading
+from closecall.report.numbers import NORM_NAMES, SOLVER_NAMES, count, duration, listed
 
 
 def how_section(results: Results) -> Section:
@@ -19,11 +20,23 @@ def how_section(results: Results) -> Section:
         ),
     ]
     if how.narrowed:
-        blocks += [subheading("Narrowed or left out"), bullets(how.narrowed)]
+        blocks += [
+            subheading("Narrowed or left out"),
+            bullets([named(results, told) for told in how.narrowed]),
+        ]
     if how.training:
-        blocks += [subheading("Training"), facts(list(how.training.items()))]
+        blocks += [
+            subheading("Training"),
+            facts([(title_of(name), told) for name, told in how.training.items()]),
+        ]
     blocks += [subheading("Everything else"), facts([*asked(results), *surroundings(results)])]
     return Section("How it was made", blocks, "how")
+
+
+def named(results: Results, told: str) -> str:
+    """A sentence that begins with a model's name, with that name in words."""
+    name = next((model.name for model in results.models if told.startswith(f"{model.name} ")), None)
+    return told if name is None else sentence(in_words(name)) + told.removeprefix(name)
 
 
 def asked(results: Results) -> list[tuple[str, str]]:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from closecall.compare.page.numbers import interval, median, rounded_up
+from closecall.compare.page.names import title_of
 from closecall.compare.results import DistanceRow, ModelRow, Results
 from closecall.report import Range
+from closecall.report.numbers import interval, median, rounded_up
 
 TONES = 6
 SETTLED = 1e-3  # relative to its upper end, an interval this narrow looks like one figure
@@ -59,7 +60,7 @@ class Known:
 
     def range(self) -> Range:
         upper = None if math.isinf(self.upper) else self.upper
-        return Range(self.model.name, self.lower, upper, self.written(), self.state, self.tone)
+        return Range(title_of(self.model.name), self.lower, upper, self.written(), self.state, self.tone)
 
     def written(self) -> str:
         """The median in words."""

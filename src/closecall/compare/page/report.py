@@ -13,7 +13,7 @@ from closecall.compare.page.gallery import gallery_section
 from closecall.compare.page.how import how_section
 from closecall.compare.page.known import known_of
 from closecall.compare.page.milps import milps_section
-from closecall.compare.page.numbers import listed
+from closecall.compare.page.names import all_of, sentence
 from closecall.compare.results import Results
 from closecall.files import prepare_folder, write_whole
 from closecall.report import Page
@@ -31,7 +31,7 @@ def write_report(results: Results, out: Path) -> Path:
 def comparison_page(results: Results) -> Page:
     """Eight sections, from the answer to how it was made."""
     known = known_of(results)
-    names = listed([model.name for model in results.models])
+    names = sentence(all_of([model.name for model in results.models]))
     return Page(
         title=f"How close is the call on {results.dataset}?",
         lead=(

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from closecall.compare.page.capsules import signed
 from closecall.compare.page.gallery import MOST_SHOWN, pictured
 from closecall.compare.page.known import Known, upper_of
-from closecall.compare.page.numbers import rounded_up
+from closecall.compare.page.names import title_of
 from closecall.compare.results import CapsuleRow, Dimensions, DistanceRow, OverlapRow, Picture, Results
 from closecall.pictures import as_picture, new_figure
 from closecall.report import difference_pixels
+from closecall.report.numbers import rounded_up
 
 SIDE = 112  # pixels of the canvas for a picture's side
 GAP = 14
@@ -92,7 +93,7 @@ def put_change(sheet: Sheet, place: tuple[int, int], row: DistanceRow | None, na
     if row is None or row.nearest is None or row.original is None or row.became is None:
         return
     column, line = place
-    sheet.put(column, line, row.nearest, f"{row.model}: {names[row.became]}")
+    sheet.put(column, line, row.nearest, f"{title_of(row.model)}: {names[row.became]}")
     if row.outcome == "misclassified":
         return
     bound = "" if row.proven else "≤ "

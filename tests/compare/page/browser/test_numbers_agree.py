@@ -14,7 +14,7 @@ import pytest
 
 TABLES = """
 Object.fromEntries([...document.querySelectorAll("table.sortable")].map(table => [
-  table.getAttribute("aria-label"),
+  table.caption.innerText,
   [...table.tBodies[0].rows].map(row => Object.fromEntries([...row.cells].map(cell => [
     cell.dataset.head,
     [cell.innerText.replaceAll("\u00a0", " "), cell.dataset.key === undefined ? null : cell.dataset.key],
@@ -30,6 +30,7 @@ GALLERY = """
   ]),
 ])
 """
+TITLES = {"dnn": "DNN", "cnn": "CNN", "cnn-baseline": "CNN baseline", "capsnet": "CapsNet"}
 CHARTS = """
 [...document.querySelectorAll("#{section} svg")].map(svg => ({{
   name: svg.parentElement.querySelector("b").innerText,
@@ -82,18 +83,18 @@ def test_the_answer(shown: Any, told: Any) -> None:
             in line["accuracy"][0]
         )
         assert number(line["parameters"][0]) == float(line["parameters"][1]) == model["parameters"]
-        assert float(line["training"][1]) == pytest.approx(np.mean(model["training_seconds"]))
-        assert number(line["training"][0]) == pytest.approx(np.mean(model["training_seconds"]), rel=0.01)
-        assert number(line["ms per image"][0]) == pytest.approx(model["milliseconds_single"], rel=0.01)
+        assert float(line["training time"][1]) == pytest.approx(np.mean(model["training_seconds"]))
+        assert number(line["training time"][0]) == pytest.approx(np.mean(model["training_seconds"]), rel=0.01)
+        assert number(line["time per image"][0]) == pytest.approx(model["milliseconds_single"], rel=0.01)
         lower, upper = (
             float(np.median([far(row, end) for row in rows_of(told, model["name"])]))
             for end in ("lower", "upper")
         )
-        assert float(line["median distance"][1]) == upper
-        assert upper <= number(line["median distance"][0]) < upper + 1.1e-4
+        assert float(line["median L∞ distance"][1]) == upper
+        assert upper <= number(line["median L∞ distance"][0]) < upper + 1.1e-4
         if not model["provable"]:
             assert line["proven interval"][0].startswith("not proven")
-            assert line["median distance"][0].startswith("≤")
+            assert line["median L∞ distance"][0].startswith("≤")
             continue
         ends = [float(end) for end in line["proven interval"][0].split("\n")[0].split(" to ")]
         assert lower - 1e-4 < ends[0] <= lower <= upper <= ends[1] < upper + 1e-4
@@ -133,7 +134,7 @@ def test_the_gallery(shown: Any, told: Any) -> None:
     for (_, changes), index in zip(strips, told["distance_images"], strict=True):
         for (name, change, state, proof), model in zip(changes, told["models"], strict=True):
             row = next(row for row in rows_of(told, model["name"]) if row["index"] == index)
-            assert name == model["name"]
+            assert name == TITLES[model["name"]]
             if row["upper"] is None:
                 assert change == [str(row["label"])]
             else:
@@ -189,13 +190,13 @@ def test_the_curves_of_moved_and_few_images(shown: Any, told: Any) -> None:
     for section in ("moved", "few"):
         for chart in shown.run(CHARTS.format(section=section)):
             for said in chart["marks"]:
-                name, amount, share = re.fullmatch(r"(.+), ([−\d.]+): ([\d.]+) %", said).groups()
+                name, amount, share = re.fullmatch(r"(.+), ([−\d.]+): ([\d.]+)\xa0%", said).groups()
                 marks[chart["name"].lower(), name, float(amount.replace("−", "-"))] = float(share) / 100
     expected = {}
     for row in told["transformed"]:
-        expected[row["kind"], row["model"], row["amount"]] = row["accuracy"]
+        expected[row["kind"], TITLES[row["model"]], row["amount"]] = row["accuracy"]
     for row in told["few"]:
-        place = ("accuracy by training images", row["model"], float(row["images_per_class"]))
+        place = ("accuracy by training images", TITLES[row["model"]], float(row["images_per_class"]))
         expected.setdefault(place, []).append(row["accuracy"])
     assert marks.keys() == expected.keys()
     for place, values in expected.items():
@@ -204,7 +205,7 @@ def test_the_curves_of_moved_and_few_images(shown: Any, told: Any) -> None:
 
 def test_the_tables_below_the_curves(shown: Any, told: Any) -> None:
     tables = shown.run(TABLES)
-    for line in tables["Accuracy at the furthest movement"]:
+    for line in tables["Accuracy on moved images where it is lowest"]:
         for kind in ("shift", "rotation", "scale", "shear"):
             means = [
                 np.mean(row["accuracy"])
@@ -212,6 +213,11 @@ def test_the_tables_below_the_curves(shown: Any, told: Any) -> None:
                 if (row["model"], row["kind"]) == (line["model"][1], kind)
             ]
             assert float(line[f"{kind}, at worst"][1]) == pytest.approx(min(means))
+    moved = tables["Accuracy on moved images"]
+    for line, row in zip(moved, told["transformed"], strict=True):
+        assert (line["model"][1], line["movement"][0]) == (row["model"], row["kind"])
+        assert float(line["amount"][1]) == row["amount"]
+        assert line["accuracy"][0].startswith(f"{100 * np.mean(row['accuracy']):.1f} %")
     for line in tables["Accuracy after training on few images"]:
         for images in (1, 3, 10, 30, 100):
             values = [
@@ -242,7 +248,13 @@ def test_the_milps(shown: Any, told: Any) -> None:
 def test_how_it_was_made(shown: Any, told: Any) -> None:
     text = shown.run("document.querySelector('#how').innerText")
     how = told["how"]
-    for said in (how["command"], how["machine"], how["started"], *how["narrowed"], *how["training"].values()):
+    for said in (
+        how["command"],
+        how["machine"],
+        how["started"],
+        *(said.replace("cnn-baseline", "The CNN baseline") for said in how["narrowed"]),
+        *how["training"].values(),
+    ):
         assert said in text
     for name, version in how["packages"].items():
         assert f"{name} {version}" in text

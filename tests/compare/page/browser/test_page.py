@@ -36,10 +36,28 @@ TEXTS = """
   return found;
 })()
 """
-COLUMN = """
-[...document.querySelector('table[aria-label="{name}"]').tBodies[0].rows]
-  .map(row => row.cells[{column}].innerText)
+OUTSIDE = """
+[...document.querySelectorAll("svg.chart")].flatMap(svg => {
+  const edge = svg.querySelector(".edge").getBBox();
+  const name = svg.getAttribute("aria-label");
+  const lines = [...svg.querySelectorAll(".line")].flatMap(line => {
+    const half = parseFloat(getComputedStyle(line).strokeWidth) / 2;
+    return [...line.points].filter(point => point.y + half > edge.y || point.x - half < edge.x
+      || point.x + half > edge.x + edge.width).map(point => [name, point.x, point.y]);
+  });
+  const boxes = [...svg.querySelectorAll("text")].map(text => text.getBBox());
+  const overlaps = boxes.flatMap((one, k) => boxes.slice(k + 1).filter(other =>
+    one.x < other.x + other.width && other.x < one.x + one.width
+    && one.y + 2 < other.y + other.height && other.y + 2 < one.y + one.height).map(() => [name, "texts"]));
+  const beyond = boxes.filter(box => box.x < 0 || box.x + box.width > svg.viewBox.baseVal.width)
+    .map(() => [name, "cut off"]);
+  return [...lines, ...overlaps, ...beyond];
+})
 """
+COLUMN = """
+[...document.querySelector("{table}").tBodies[0].rows].map(row => row.cells[{column}].innerText)
+"""
+ANSWER = "#answer table"
 
 
 def complaints(browser: Any) -> list[Any]:
@@ -112,29 +130,29 @@ def test_every_image_is_visible_and_described(browser: Any, report: Path, width:
 
 def test_tables_sort_by_a_click(browser: Any, report: Path) -> None:
     browser.open(report)
-    table = 'table[aria-label="The answer for each model"]'
-    assert browser.run(f"document.querySelectorAll('{table}').length") == 1
+    table = ANSWER
+    assert browser.run(f"document.querySelector('{table}').caption.innerText") == "The answer for each model"
 
     def models() -> list[str]:
-        rows = browser.run(COLUMN.format(name="The answer for each model", column=0))
-        return [text.split()[0] for text in rows]
+        rows = browser.run(COLUMN.format(table=ANSWER, column=0))
+        return [text.split("\n")[0] for text in rows]
 
     def sort_by(column: int) -> str:
         browser.click(f"{table} th:nth-child({column}) button")
         state: str = browser.run(f"document.querySelector('{table} th:nth-child({column})').ariaSort")
         return state
 
-    assert models() == ["dnn", "cnn", "cnn-baseline", "capsnet"]
+    assert models() == ["DNN", "CNN", "CNN baseline", "CapsNet"]
     assert sort_by(1) == "ascending"
-    assert models() == ["capsnet", "cnn", "cnn-baseline", "dnn"]
+    assert models() == ["CapsNet", "CNN", "CNN baseline", "DNN"]
     assert sort_by(3) == "ascending"  # 1,210 before 7,210: by number, not by text
-    assert models() == ["dnn", "cnn", "cnn-baseline", "capsnet"]
+    assert models() == ["DNN", "CNN", "CNN baseline", "CapsNet"]
     assert sort_by(3) == "descending"
-    assert models() == ["capsnet", "cnn-baseline", "cnn", "dnn"]
+    assert models() == ["CapsNet", "CNN baseline", "CNN", "DNN"]
     assert sort_by(7) == "ascending"  # proven lower ends; what is not proven stays last both ways
-    assert models() == ["cnn-baseline", "cnn", "dnn", "capsnet"]
+    assert models() == ["CNN baseline", "CNN", "DNN", "CapsNet"]
     assert sort_by(7) == "descending"
-    assert models() == ["dnn", "cnn", "cnn-baseline", "capsnet"]
+    assert models() == ["DNN", "CNN", "CNN baseline", "CapsNet"]
     assert browser.run(f"document.querySelectorAll('{table} [aria-sort]').length") == 1
     assert complaints(browser) == []
 
@@ -144,10 +162,10 @@ def test_every_table_can_be_sorted_and_keeps_its_rows(browser: Any, report: Path
     browser.run(OPEN_ALL)
     rows = "[...document.querySelectorAll('table.sortable')].map(table => [...table.tBodies[0].rows].length)"
     before = browser.run(rows)
-    assert len(before) == 7
+    assert len(before) == 8
     browser.run("document.querySelectorAll('table.sortable button').forEach(button => button.click())")
     assert browser.run(rows) == before
-    assert browser.run("document.querySelectorAll('table.sortable [aria-sort=ascending]').length") == 7
+    assert browser.run("document.querySelectorAll('table.sortable [aria-sort=ascending]').length") == 8
     assert complaints(browser) == []
 
 
@@ -167,9 +185,9 @@ def test_it_fits_a_phone(browser: Any, name: str, request: pytest.FixtureRequest
 
 def test_tables_sort_on_a_phone_too(browser: Any, report: Path) -> None:
     browser.open(report, width=390, height=844)
-    browser.click('table[aria-label="The answer for each model"] th:nth-child(2) button')
-    browser.click('table[aria-label="The answer for each model"] th:nth-child(2) button')
-    rows = browser.run(COLUMN.format(name="The answer for each model", column=1))
+    browser.click(f"{ANSWER} th:nth-child(2) button")
+    browser.click(f"{ANSWER} th:nth-child(2) button")
+    rows = browser.run(COLUMN.format(table=ANSWER, column=1))
     assert [row.split()[0] for row in rows] == ["98.6", "98.1", "97.2", "95.5"]
 
 
@@ -187,7 +205,43 @@ def test_it_is_readable_by_day_and_by_night(browser: Any, report: Path) -> None:
     assert paper[0] != paper[1]
     assert ink[0] != ink[1]
     lines = "getComputedStyle(document.querySelector('.line')).stroke"
-    assert browser.run(lines) == "rgb(121, 176, 230)"
+    assert browser.run(lines) == "rgb(64, 150, 238)"
+
+
+def test_the_table_of_the_milps_is_folded_and_sorts(browser: Any, report: Path) -> None:
+    browser.open(report)
+    table, shown = "#milp details table", "document.querySelector('#milp table').checkVisibility()"
+    assert browser.run(shown) is False
+    assert browser.run("document.querySelector('#milp svg').checkVisibility()") is True
+    browser.click("#milp summary")
+    assert browser.run(shown) is True
+    browser.click(f"{table} th:nth-child(3) button")
+    rows = browser.run(COLUMN.format(table=table, column=2))
+    shares = [float(row.split("\xa0")[0]) for row in rows]
+    assert shares == sorted(shares)
+    assert complaints(browser) == []
+
+
+def test_everything_that_can_be_clicked_can_be_reached_by_keys(browser: Any, report: Path) -> None:
+    browser.open(report)
+    wanted = browser.run("document.querySelectorAll('a[href], summary').length")
+    browser.run("document.activeElement.blur()")
+    reached = []
+    for _ in range(60):
+        for kind in ("keyDown", "keyUp"):
+            browser.send("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        reached.append(browser.run("document.activeElement.tagName + document.activeElement.innerText"))
+        if reached[-1].startswith("BODY"):
+            break
+    assert sum(name.startswith(("A", "SUMMARY")) for name in reached) == wanted
+    assert sum(name.startswith("BUTTON") for name in reached) > 7
+
+
+def test_curves_lie_within_the_plot(browser: Any, report: Path) -> None:
+    """Strokes with their whole width, also along 0: between the edges, and no text on another."""
+    browser.open(report)
+    outside = browser.run(OUTSIDE)
+    assert outside == []
 
 
 def test_no_name_becomes_markup(browser: Any, report: Path) -> None:

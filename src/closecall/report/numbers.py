@@ -8,12 +8,6 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 NORM_NAMES = {"l1": "L1", "l2": "L2", "linf": "L∞", "l0": "L0"}
-NORM_WORDS = {
-    "l1": "the sum of all pixel changes",
-    "l2": "the root of the sum of squared pixel changes",
-    "linf": "the largest change of any pixel",
-    "l0": "the number of changed values",
-}
 SOLVER_NAMES = {"highs": "HiGHS", "scip": "SCIP", "gurobi": "Gurobi", "cplex": "CPLEX"}
 APART = "\N{NO-BREAK SPACE}"
 MANY = 1000  # from so many test images on, a hundredth of a percent means something

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from closecall.compare.page.numbers import (
+from closecall.report.numbers import (
     count,
     duration,
     interval,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# The colours of series on light ground, in the order of their tones; told apart also by the colour-blind.
+SERIES = ("#1560bd", "#a8390d", "#0f9f68", "#6a3280", "#938600", "#e0609f")
+
 STYLE = """
 :root {
   color-scheme: light dark;

@@ -15,7 +15,7 @@ from PIL import Image
 from closecall.compare.page import write_report
 from closecall.compare.page.answer import answer_words
 from closecall.compare.page.distances import distance_charts, missed_words
-from closecall.compare.page.figures import COLOURS, write_figures
+from closecall.compare.page.figures import write_figures
 from closecall.compare.page.known import Known, known_of
 from closecall.compare.page.milps import milp_charts, milps_section
 from closecall.compare.page.names import in_words, sentence, title_of
@@ -23,7 +23,7 @@ from closecall.compare.page.report import comparison_page
 from closecall.compare.results import DistanceRow, Results
 from closecall.errors import InputError
 from closecall.report.numbers import percent, rounded_up
-from closecall.report.style import STYLE
+from closecall.report.style import SERIES, STYLE
 
 FIGURES = {
     "medians", "distances", "gallery", "moved", "few", "milps", "overlapping-capsnet",
@@ -77,8 +77,8 @@ def test_the_same_results_give_the_same_files(results: Results, report: Path, tm
 
 
 def test_figures_have_the_colours_of_the_page() -> None:
-    for colour in COLOURS:
-        assert colour in STYLE
+    for name, colour in zip(("one", "two", "three", "four", "five", "six"), SERIES, strict=True):
+        assert f"--{name}: {colour};" in STYLE
 
 
 def test_a_folder_that_cannot_be_written_is_an_input_error(results: Results, tmp_path: Path) -> None:

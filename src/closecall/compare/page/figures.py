@@ -19,8 +19,8 @@ from closecall.files import prepare_folder, write_whole
 from closecall.pictures import new_figure
 from closecall.report import Axis, Chart, Curve
 from closecall.report.numbers import NORM_NAMES
+from closecall.report.style import SERIES
 
-COLOURS = ("#1560bd", "#a8390d", "#0f9f68", "#6a3280", "#938600", "#e0609f")  # the page's, in their order
 FAINT = "#666b73"
 IN_A_ROW = 2
 INSET = 0.025  # of an axis, beyond its ends
@@ -103,7 +103,7 @@ def draw_chart(axes: Any, shown: Chart) -> None:
 
 
 def draw_curve(axes: Any, curve: Curve) -> None:
-    colour = COLOURS[curve.tone - 1]
+    colour = SERIES[curve.tone - 1]
     if curve.band is not None:
         axes.fill_between(curve.across, *curve.band, color=colour, alpha=0.22, linewidth=0)
     style, mark = "--" if curve.dashed else "-", "o" if curve.marks else None
@@ -134,7 +134,7 @@ def medians_figure(results: Results, known: Sequence[Known]) -> Any:
     axes = figure.subplots()
     furthest = max([part.upper for part in shown if math.isfinite(part.upper)], default=1.0) or 1.0
     for place, part in enumerate(shown):
-        colour = COLOURS[part.tone - 1]
+        colour = SERIES[part.tone - 1]
         right = min(part.upper, 1.02 * furthest)
         width = max(right - part.lower, 0.006 * furthest)
         unproven = part.state == "open"

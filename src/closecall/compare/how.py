@@ -99,7 +99,7 @@ def narrowed_models(comparison: Comparison, all_train_images: int) -> list[str]:
             f"cnn-baseline has {hyphened(config['kernels'])} kernels and {hyphened(config['hidden'])} dense "
             f"units instead of the paper's {hyphened(BASELINE_KERNELS)} and {hyphened(BASELINE_HIDDEN)}: "
             "train that with `closecall train --model cnn-baseline` and bring it with "
-            "--model cnn-baseline=PATH."
+            "`--model cnn-baseline=PATH`."
         )
     if "capsnet" in trained:
         sentences.append("capsnet is the preset small, made for a CPU, not the paper's 8.2 M parameters.")

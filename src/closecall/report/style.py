@@ -147,9 +147,9 @@ dl.facts dd { text-align: left; overflow-wrap: anywhere; }
 .sheet .steps span { flex: 1; text-align: center; }
 .sortable button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer;
   text-align: inherit; }
-.sortable button::after { content: " ↕"; opacity: 0.4; }
-.sortable [aria-sort="ascending"] button::after { content: " ↑"; opacity: 1; }
-.sortable [aria-sort="descending"] button::after { content: " ↓"; opacity: 1; }
+.sortable button::after { content: "\N{NO-BREAK SPACE}↕"; opacity: 0.4; }
+.sortable [aria-sort="ascending"] button::after { content: "\N{NO-BREAK SPACE}↑"; opacity: 1; }
+.sortable [aria-sort="descending"] button::after { content: "\N{NO-BREAK SPACE}↓"; opacity: 1; }
 .sortable td { vertical-align: top; }
 .sortable .text { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 6rem;
   max-width: 14rem; }

@@ -87,7 +87,7 @@ def heading_words(duel: Duel) -> str:
     accuracies = f"{percent(dnn.accuracy, duel.digits)} and {percent(cnn.accuracy, duel.digits)}"
     if duel.pairing == "accuracy":
         matched = [percent(compared_accuracy(row), duel.digits) for row in (dnn, cnn)]
-        return f"At matched accuracy ({listed(matched)}, {dnn.matched_by or 'test accuracy'}),"
+        return f"At matched accuracy ({listed(matched)}, {matched_words(dnn)}),"
     if duel.pairing == "size":
         return (
             f"At matched size, by {dnn.matched_by or 'units'} ({count(dnn.units)} and {count(cnn.units)} "
@@ -97,6 +97,11 @@ def heading_words(duel: Duel) -> str:
         f"As trained for this comparison ({count(dnn.units)} and {count(cnn.units)} units, accuracy "
         f"{accuracies}),"
     )
+
+
+def matched_words(row: EncodingRow) -> str:
+    """What was held equal, as the rest of the page calls it."""
+    return row.matched_by.replace("validation", "held-out") or "test accuracy"
 
 
 def compared_accuracy(row: EncodingRow) -> float:

@@ -62,6 +62,11 @@ def asked(results: Results) -> list[tuple[str, str]]:
     ]
 
 
+def date_words(date: str) -> str:
+    """A date of the record, easier to read."""
+    return date.replace("T", " ").replace("+00:00", " UTC")
+
+
 def surroundings(results: Results) -> list[tuple[str, str]]:
     """What it ran on, and with which versions."""
     how = results.how
@@ -70,6 +75,10 @@ def surroundings(results: Results) -> list[tuple[str, str]]:
         ("solver", SOLVER_NAMES[how.solver]),
         ("threads", str(how.threads)),
         ("machine", how.machine),
-        ("measured", f"{duration(how.measured_seconds)} in all, from {how.started} to {how.finished}"),
+        (
+            "measured",
+            f"{duration(how.measured_seconds)} in all, from {date_words(how.started)} to "
+            f"{date_words(how.finished)}",
+        ),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]

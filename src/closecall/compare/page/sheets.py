@@ -15,13 +15,15 @@ from closecall.compare.page.names import title_of
 from closecall.compare.results import CapsuleRow, Dimensions, DistanceRow, OverlapRow, Picture, Results
 from closecall.pictures import as_picture, new_figure
 from closecall.report import difference_pixels
-from closecall.report.numbers import rounded_up
+from closecall.report.numbers import NORM_NAMES, rounded_up
 
 SIDE = 112  # pixels of the canvas for a picture's side
 GAP = 14
 WORDS = 30  # room above a picture
 INK, EDGE = "#1d1f23", 187
 DOTS_PER_INCH = 112
+SIZE = 7  # of the words, in points; more letters than the longest that fit are written smaller
+LONGEST = 18
 
 
 class Sheet:
@@ -70,7 +72,8 @@ class Sheet:
         axes.imshow(self.canvas, interpolation="nearest", aspect="auto", extent=(0, width, height, 0))
         axes.set_axis_off()
         for x, y, words in self.texts:
-            axes.text(x, y, words, ha="center", va="bottom", fontsize=7, color=INK)
+            size = SIZE * min(1.0, LONGEST / max(1, len(words)))
+            axes.text(x, y, words, ha="center", va="bottom", fontsize=size, color=INK)
         return drawn
 
 
@@ -82,7 +85,7 @@ def gallery_sheet(results: Results, known: Sequence[Known]) -> Any:
         rows = {row.model: row for row in results.distances if row.index == index}
         for row in rows.values():
             if row.original is not None:
-                sheet.put(0, line, row.original, f"{index}: {results.class_names[row.label]}")
+                sheet.put(0, line, row.original, f"test image {index}: {results.class_names[row.label]}")
                 break
         for place, part in enumerate(known):
             put_change(sheet, (1 + 2 * place, line), rows.get(part.model.name), results.class_names)
@@ -95,11 +98,12 @@ def put_change(sheet: Sheet, place: tuple[int, int], row: DistanceRow | None, na
     column, line = place
     sheet.put(column, line, row.nearest, f"{title_of(row.model)}: {names[row.became]}")
     if row.outcome == "misclassified":
+        sheet.say(column + 1, line, "misread to begin with")
         return
     bound = "" if row.proven else "≤ "
     proof = " unproven" if row.outcome == "attacked" else ""
     change = difference_pixels(np.array(row.nearest) - np.array(row.original))
-    sheet.draw(column + 1, line, change, f"{bound}{rounded_up(upper_of(row))}{proof}")
+    sheet.draw(column + 1, line, change, f"{NORM_NAMES[row.norm]} {bound}{rounded_up(upper_of(row))}{proof}")
 
 
 def reconstruction_sheet(results: Results, row: CapsuleRow) -> Any:

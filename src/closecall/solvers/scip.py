@@ -16,10 +16,13 @@ from pyscipopt.scip import Expr, ExprCons, Term
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
 from closecall.solvers.running import Pulse, mark_interrupted, run_apart
+from closecall.solvers.silence import without_lines
 
 TOLERANCES: dict[str, float] = {"numerics/feastol": 1e-9, "numerics/dualfeastol": 1e-9}
 
 INFINITY = 1e20
+# What SoPlex says whenever SCIP asks it for a tolerance that only builds with GMP offer.
+SOPLEX_REMARK = b"Cannot set "
 _STATUSES: dict[str, Status] = {
     "optimal": "optimal",
     "gaplimit": "optimal",
@@ -50,7 +53,8 @@ def solve(milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgr
             model.interruptSolve()
 
     try:
-        interrupted = run_apart(work, stop, pulse, on_progress)
+        with without_lines(SOPLEX_REMARK):
+            interrupted = run_apart(work, stop, pulse, on_progress)
         return mark_interrupted(_read(model, milp, variables, pulse), interrupted)
     except (OSError, MemoryError, Warning) as failure:
         raise SolverError(

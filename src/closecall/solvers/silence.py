@@ -1,4 +1,4 @@
-"""Keep a library's own remarks from standard error, which it writes to below Python, and let all else through."""
+"""Keep a library's own remarks, written below Python, from standard error, and let all else through."""
 
 from __future__ import annotations
 

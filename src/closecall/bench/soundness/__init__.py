@@ -1,0 +1,109 @@
+"""`closecall bench soundness`: thousands of liars, and whether anybody was taken in.
+
+A liar is a small network whose nearest adversarial is known by construction, in a disguise that leaves its
+function as it is. Every method must give an interval that holds the known distance; nobody may call a planted
+adversarial away.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from closecall.bench.soundness.asking import NORMS, hear
+from closecall.bench.soundness.liars import liar
+from closecall.files import append_line, prepare_folder, whole_lines
+from closecall.solvers import available
+
+RECORD = "soundness.jsonl"
+LIARS = {"quick": 300, "full": 10_000}
+BLOCK = 50
+
+
+@dataclass(frozen=True)
+class Block:
+    """What came of some liars in a row: how much was said of them, and every lie."""
+
+    first: int
+    liars: int
+    planted: int
+    claims: int
+    closed: int
+    refused: int
+    lies: tuple[str, ...]
+
+
+def questions_of(seed: int, solvers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The norm of a liar, and the solver beside HiGHS: both in turn."""
+    others = [solver for solver in solvers if solver != "highs"]
+    chosen = (others[seed // len(NORMS) % len(others)],) if others else ()
+    return NORMS[seed % len(NORMS)], chosen
+
+
+def hear_block(first: int, count: int, solvers: Sequence[str]) -> Block:
+    """Put the questions about so many liars."""
+    planted = claims = closed = refused = 0
+    lies: list[str] = []
+    for seed in range(first, first + count):
+        suspect = liar(seed)
+        heard = hear(suspect, *questions_of(seed, solvers))
+        planted += suspect.truth.planted
+        claims, closed = claims + len(heard.claims), closed + heard.closed
+        refused += len(heard.refused)
+        lies += heard.lies
+    return Block(first, count, planted, claims, closed, refused, tuple(lies))
+
+
+def hear_all(size: str, out: Path, say: Callable[[str], None]) -> Block:
+    """Hear all liars, a process on every core; blocks that the record holds are not heard again."""
+    prepare_folder(out)
+    record = out / RECORD
+    blocks = {block.first: block for block in recorded(record)}
+    missing = [first for first in range(0, LIARS[size], BLOCK) if first not in blocks]
+    solvers = available()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=context) as pool:
+        running = [pool.submit(hear_block, first, BLOCK, solvers) for first in missing]
+        try:
+            for done, future in enumerate(as_completed(running), start=1):
+                block = future.result()
+                blocks[block.first] = block
+                append_line(record, json.dumps(asdict(block), ensure_ascii=False))
+                last = block.first + BLOCK - 1
+                say(f"{done}/{len(missing)} liars {block.first} to {last}: {sentence(block)}")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return total([blocks[first] for first in range(0, LIARS[size], BLOCK)])
+
+
+def recorded(record: Path) -> list[Block]:
+    if not record.exists():
+        return []
+    known = {field.name for field in fields(Block)}
+    lines = (json.loads(line) for line in whole_lines(record))
+    return [Block(**{**line, "lies": tuple(line["lies"])}) for line in lines if set(line) == known]
+
+
+def total(blocks: Sequence[Block]) -> Block:
+    return Block(
+        0,
+        sum(block.liars for block in blocks),
+        sum(block.planted for block in blocks),
+        sum(block.claims for block in blocks),
+        sum(block.closed for block in blocks),
+        sum(block.refused for block in blocks),
+        tuple(lie for block in blocks for lie in block.lies),
+    )
+
+
+def sentence(block: Block) -> str:
+    return (
+        f"{block.claims:,} intervals, {block.closed:,} of them closed, {block.refused:,} refusals, "
+        f"{len(block.lies):,} false"
+    )

@@ -18,6 +18,7 @@ from closecall.pictures import (
     headline,
     image_picture,
     new_figure,
+    verdict_figure,
     verdict_picture,
 )
 
@@ -35,6 +36,19 @@ def test_a_witness_makes_a_wider_picture(verdict: closecall.Verdict) -> None:
         without = replace(verdict, outcome="robust", witness=None, predicted_after=None, distance=None)
         with Image.open(io.BytesIO(verdict_picture(without, NAMES))) as half:
             assert whole.width > 1.5 * half.width
+
+
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 8, 8), (3, 30, 10), (1, 8, 24), (1, 3, 60)])
+def test_the_three_panels_are_of_one_size(verdict: closecall.Verdict, shape: tuple[int, ...]) -> None:
+    pixels = np.random.default_rng(0).random(shape).astype(np.float32)
+    figure = verdict_figure(replace(verdict, image=pixels, witness=1 - pixels), NAMES)
+    figure.canvas.draw()
+    panels = [axes.get_window_extent() for axes in figure.axes[:3]]
+    widths, heights = [panel.width for panel in panels], [panel.height for panel in panels]
+    assert widths == pytest.approx([widths[0]] * 3, rel=1e-3)
+    assert heights == pytest.approx([heights[0]] * 3, rel=1e-3)
+    assert heights[0] / widths[0] == pytest.approx(shape[1] / shape[2], rel=1e-2)
+    assert max(widths[0], heights[0]) > 200
 
 
 def test_the_headline_says_what_is_proven(verdict: closecall.Verdict) -> None:

@@ -19,6 +19,11 @@ MOST_BARS = 16
 
 def verdict_picture(verdict: Verdict, class_names: tuple[str, ...]) -> bytes:
     """Original, adversarial, signed difference and the class scores of both, as the content of a PNG file."""
+    return png_bytes(verdict_figure(verdict, class_names))
+
+
+def verdict_figure(verdict: Verdict, class_names: tuple[str, ...]) -> Any:
+    """The same as a figure; the panels with pixels are all of one size."""
     figure = new_figure((13.0, 3.6) if verdict.witness is not None else (7.0, 3.6))
     figure.suptitle(headline(verdict, class_names), fontsize=12)
     low, high = verdict.pixel_range
@@ -27,13 +32,13 @@ def verdict_picture(verdict: Verdict, class_names: tuple[str, ...]) -> bytes:
         original, scores = figure.subplots(1, 2, width_ratios=(1, 1.3))
         draw_image(original, verdict.image, low, high, f"original: {before}")
         draw_scores(scores, verdict.scores_before, None, class_names)
-        return png_bytes(figure)
-    original, witness, difference, scores = figure.subplots(1, 4, width_ratios=(1, 1, 1.13, 1.5))
+        return figure
+    original, witness, difference, scores = figure.subplots(1, 4, width_ratios=(1, 1, 1, 1.5))
     draw_image(original, verdict.image, low, high, f"original: {before}")
     draw_image(witness, verdict.witness, low, high, f"adversarial: {class_names[verdict.predicted_after]}")
     draw_difference(figure, difference, verdict.witness.astype(np.float64) - verdict.image)
     draw_scores(scores, verdict.scores_before, verdict.scores_after, class_names)
-    return png_bytes(figure)
+    return figure
 
 
 def image_picture(image: NDArray[np.float32], title: str, low: float = 0.0, high: float = 1.0) -> bytes:
@@ -105,10 +110,20 @@ def draw_difference(figure: Any, axes: Any, difference: Pixels) -> None:
         shown = np.take_along_axis(shown, np.abs(shown).argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
     largest = float(np.abs(shown).max(initial=0.0)) or 1.0
     drawn = axes.imshow(shown, cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
-    figure.colorbar(drawn, ax=axes, fraction=0.046, pad=0.03).ax.tick_params(labelsize=8)
+    draw_scale(figure, axes, drawn, *shown.shape)
     changed = int((np.abs(difference) > 1e-6).sum())
     axes.set_title(f"difference: {changed} of {difference.size} values", fontsize=10)
     bare(axes)
+
+
+def draw_scale(figure: Any, axes: Any, drawn: Any, height: int, width: int) -> None:
+    """The colour bar along the longer side of a panel: outside of it, so that the panel keeps its size."""
+    thickness = 0.05 * max(height, width)
+    if width > 1.5 * height:
+        place, way = (0.0, -1.8 * thickness / height, 1.0, thickness / height), "horizontal"
+    else:
+        place, way = (1 + 0.8 * thickness / width, 0.0, thickness / width, 1.0), "vertical"
+    figure.colorbar(drawn, cax=axes.inset_axes(place), orientation=way).ax.tick_params(labelsize=8)
 
 
 def draw_scores(axes: Any, before: Pixels, after: Pixels | None, class_names: tuple[str, ...]) -> None:

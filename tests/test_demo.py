@@ -14,13 +14,14 @@ import pytest
 from rich.console import Console
 
 from closecall import data
+from closecall.checking import check_verdict
 from closecall.cli.progress import showing_interval
 from closecall.demo import CONTENDERS, PLAN, choose_images, run_demo
 from closecall.demo_page import Shown, Trained, hardest_to_fool, headline, verdict_words
 from closecall.readers import read
 from closecall.report.numbers import percent, rounded_down, rounded_up
 from closecall.report.words import changed_pixels
-from closecall.saved import check_verdict, load_verdict
+from closecall.saved import load_verdict
 
 
 @pytest.fixture(scope="module")

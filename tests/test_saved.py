@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import closecall
+from closecall.checking import check_verdict
 from closecall.models import build
 from closecall.readers import read
-from closecall.saved import check_verdict, load_verdict, save_verdict
+from closecall.saved import load_verdict, save_verdict
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,28 @@ def test_a_later_answer_leaves_no_old_witness(classifier, tmp_path: Path) -> Non
     assert saved.witness is None
     assert saved.record["lower_bound"] is None
     assert all(check.holds for check in check_verdict(saved, classifier))
+
+
+def test_four_channels_have_no_png(tmp_path: Path) -> None:
+    classifier = read(build("dnn", {"sizes": [6], "input_shape": (4, 3, 3), "classes": 3}, seed=1).eval())
+    verdict = closecall.nearest(classifier, np.full((4, 3, 3), 0.5))
+    record = save_verdict(verdict, tmp_path, model="m")
+    reason = "a picture has 1 or 3 channels, the image has 4"
+    assert record["png"] == {"fools": None, "predicted": None, "reason": reason}
+    assert not list(tmp_path.glob("witness*.png"))
+    checks = check_verdict(load_verdict(tmp_path), classifier)
+    assert all(check.holds for check in checks)
+    assert f"there is no witness.png: {reason}." in [check.sentence for check in checks]
+
+
+def test_a_folder_without_png_files_can_still_be_checked(classifier, tmp_path: Path) -> None:
+    record = save_verdict(closecall.nearest(classifier, IMAGE), tmp_path, model="m")
+    hashes = {name: record["sha256"][name] for name in ("original.npy", "witness.npy")}
+    older = {**{key: value for key, value in record.items() if key != "png"}, "sha256": hashes}
+    (tmp_path / "verdict.json").write_text(json.dumps(older))
+    for png in tmp_path.glob("witness*.png"):
+        png.unlink()
+    assert all(check.holds for check in check_verdict(load_verdict(tmp_path), classifier))
 
 
 def test_a_witness_of_another_size_is_said(classifier, tmp_path: Path) -> None:

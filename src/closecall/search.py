@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from closecall.balance import balanced
+from closecall.eight_bit import replay_png
 from closecall.encode import Costs
 from closecall.errors import QueryError
 from closecall.methods import METHODS
@@ -258,6 +259,14 @@ def decide(
         else classifier.network.forward(replayed.image[None].astype(np.float64))[0],
         notes=notes,
         pixel_range=query.pixel_range,
+        png=None
+        if replayed is None
+        else replay_png(
+            classifier.engines,
+            replayed.image,
+            query.pixel_range,
+            Wanted(query.label, query.target).accepts,
+        ),
     )
 
 

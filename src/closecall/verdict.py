@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from closecall._version import __version__
 from closecall.attacks import slack_and_gradient
 from closecall.domain import Domain
+from closecall.eight_bit import PngReplay
 from closecall.network import Network
 from closecall.query import Goal
 from closecall.readers.classifier import Classifier
@@ -32,6 +33,7 @@ class Verdict:
     which is within the gap of `distance`. `adversarial`: the witness was replayed, the gap is open.
     `robust`: proven that no image within `radius` (or in the whole box) reaches the margin.
     `unresolved`: neither; `lower_bound` still holds.
+    `png`: whether the witness still does what was asked for once it is rounded to the 8 bits of a PNG file.
     """
 
     outcome: Outcome
@@ -62,6 +64,7 @@ class Verdict:
     scores_after: Vector | None = field(repr=False)
     notes: tuple[str, ...] = ()
     pixel_range: tuple[float, float] = (0.0, 1.0)
+    png: PngReplay | None = None
     version: str = __version__
 
     def summary(self) -> str:

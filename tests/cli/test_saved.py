@@ -10,6 +10,7 @@ from pathlib import Path
 import highspy
 import numpy as np
 import pytest
+from PIL import Image
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def saved(run, brightest, pixels, tmp_path: Path) -> Path:
         "--cap", 0.25, "--out", folder,
     )  # fmt: skip
     assert ran.code == 0
+    assert "Its PNG (8 bit) still fools the model: it is seen as 1." in ran.out.splitlines()
     return folder
 
 
@@ -34,6 +36,23 @@ def test_an_honest_verdict_holds(run, saved: Path) -> None:
     answer = json.loads(run("replay", saved, "--json").out)
     assert answer["holds"] is True
     assert all(check["holds"] for check in answer["checks"])
+
+
+def test_the_png_is_checked_too(run, saved: Path) -> None:
+    """The brightest pixel is 0.7005 and the second 0.6995: 178.6 and 178.4 of 255 steps."""
+    assert np.asarray(Image.open(saved / "witness.png"))[0].tolist() == [178, 179]
+    with Image.open(saved / "witness-enlarged.png") as enlarged:
+        assert enlarged.size == (280, 280)
+    assert "witness.png still fools the model: class 1 is seen in it, as claimed" in run("replay", saved).out
+    content = (saved / "witness.png").read_bytes()
+    (saved / "witness.png").write_bytes((saved / "witness-enlarged.png").read_bytes())
+    ran = run("replay", saved)
+    assert ran.code == 1
+    assert "FAILS  witness.png is not the file that was saved." in ran.out
+    assert "FAILS  witness.png does not hold the witness rounded to 8 bits." in ran.out
+    (saved / "witness.png").write_bytes(content)
+    (saved / "witness-enlarged.png").unlink()
+    assert "FAILS  witness-enlarged.png is not the file that was saved." in run("replay", saved).out
 
 
 def test_a_tampered_witness_fails(run, saved: Path) -> None:
@@ -62,6 +81,9 @@ def test_a_tampered_witness_fails(run, saved: Path) -> None:
         ({"cap": 0.1}, "no pixel changes by more than 0.2005, the cap is 0.1"),
         ({"pixel_range": [0.0, 0.5]}, "the witness's pixels run from 0 to 0.7"),
         ({"network_sha256": "0" * 64}, "the network is another one"),
+        ({"png": {"fools": False, "predicted": 0}}, "class 1 is seen in it, but something else was claimed"),
+        ({"png": {}}, "class 1 is seen in it, but something else was claimed"),
+        ({"pixel_range": [1.0, 1.0]}, "the pixel range from 1 to 1 cannot be cut into 255 steps"),
     ],
 )
 def test_a_tampered_claim_fails(run, saved: Path, changes: dict[str, object], words: str) -> None:

@@ -88,17 +88,14 @@ def read_model(model: str, shape: tuple[int, ...] | None = None) -> Classifier:
 
 def picture_shape(input_shape: tuple[int, ...]) -> tuple[int, int, int]:
     """(channels, height, width) of a network's images, also of one that takes flat rows of square images."""
-    if len(input_shape) == 3:
-        return input_shape
-    if len(input_shape) == 2:
-        return (1, *input_shape)
-    size = math.prod(input_shape)
-    for channels in (1, 3):
-        side = math.isqrt(size // channels)
-        if channels * side * side == size:
-            return channels, side, side
+    from closecall import eight_bit
+
+    shape = eight_bit.picture_shape(input_shape)
+    if shape is not None:
+        return shape
     raise InputError(
-        f"The model takes {size} numbers, which are no square picture: give the image by --dataset."
+        f"The model takes {math.prod(input_shape)} numbers, which are no square picture: "
+        "give the image by --dataset."
     )
 
 

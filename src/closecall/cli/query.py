@@ -196,7 +196,10 @@ def answer(search: Any, model: str, subject: Subject, out: Path | None, as_json:
     if out is not None:
         save_verdict(verdict, out, model=model, class_names=subject.class_names, origin=subject.origin)
         record["witness"] = None if verdict.witness is None else str(out / WITNESS)
-    show(record, verdict.summary(), verdict.notes, out, as_json)
+    summary = verdict.summary()
+    if out is not None and verdict.png is not None:
+        summary = f"{summary}\n{verdict.png.sentence()}"
+    show(record, summary, verdict.notes, out, as_json)
     if verdict.outcome == "unresolved":
         raise typer.Exit(UNRESOLVED)
 

@@ -31,7 +31,8 @@ def replay(
 
     Exit code 0: all that was claimed holds; 1: something does not.
     """
-    from closecall.saved import check_verdict, load_verdict
+    from closecall.checking import check_verdict
+    from closecall.saved import load_verdict
 
     saved = load_verdict(folder)
     source = saved.model if model is None else model

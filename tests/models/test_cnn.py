@@ -146,3 +146,35 @@ def test_traced_by_fx(convolution: str) -> None:
 def test_bad_arguments(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(ModelError, match=words):
         CNN(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("shape", "block", "strict"),
+    [
+        ((1, 28, 28), "16x8s4/0", True),
+        ((3, 32, 32), "16x8s4/0", True),
+        ((1, 30, 30), "16x8s4p1/0", True),
+        ((1, 8, 8), "16x4s2/0", True),
+        ((2, 9, 9), "16x4s2/0", False),
+        ((3, 10, 31), "16x4s2/0", False),
+        ((1, 3, 60), "16x2/0", True),
+        ((1, 2, 2), "16x2/0", False),
+        ((1, 1, 1), "16x1/0", False),
+    ],
+)
+def test_without_blocks_there_is_one_that_suits(
+    shape: tuple[int, int, int], block: str, strict: bool
+) -> None:
+    model = CNN(input_shape=shape, classes=3)
+    assert [str(given) for given in model.blocks] == [block]
+    assert model.strict is strict
+    assert model(torch.rand(2, *shape)).shape == (2, 3)
+    assert CNN(**model.config()).config() == model.config()
+
+
+def test_blocks_that_are_given_are_strict_unless_told() -> None:
+    with pytest.raises(ModelError, match="is not a whole number"):
+        CNN(["4x3s2"], input_shape=(1, 8, 8))
+    assert CNN(["4x3s2"], input_shape=(1, 8, 8), strict=False).strict is False
+    with pytest.raises(ModelError, match="is not a whole number"):
+        CNN(input_shape=(1, 9, 9), strict=True)

@@ -102,7 +102,6 @@ def test_build_is_seeded_and_leaves_torch_alone() -> None:
     [
         ("rnn", {}, "no model 'rnn'; the models are dnn, cnn"),
         ("dnn", {"sizes": [5], "depth": 3}, "no option 'depth'; its options are sizes"),
-        ("dnn", {"bias": True}, "needs the option 'sizes'"),
     ],
 )
 def test_bad_build(kind: str, config: dict[str, object], words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,20 +13,29 @@ from closecall.errors import InputError
 
 _BLOCKS_HELP = (
     "The blocks of a cnn, separated by commas. 8x5 is 8 kernels of 5×5 and a 2×2 pooling; 8x6s2p1/3s2 has "
-    "stride 2, padding 1 and a 3×3 pooling of stride 2; /0 leaves the pooling out."
+    "stride 2, padding 1 and a 3×3 pooling of stride 2; /0 leaves the pooling out. Unless given, one "
+    "convolution that suits the images: 16x8s4/0 for 28×28 and 32×32, 16x4s2/0 for 8×8."
 )
+_SHORT_NAMES = {"caps": "capsnet"}
 _ARCHITECTURE, _LEARNING, _PROVING = "The model", "The training", "Made to be proven"
 
 
 @app.command()
 def train(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="The folder to write the model and its curves into.")],
     model: Annotated[
-        str, typer.Option(help="dnn, cnn, cnn-baseline or capsnet.", rich_help_panel=_ARCHITECTURE)
+        str,
+        typer.Option(
+            help="dnn, cnn, cnn-baseline or capsnet (caps for short).", rich_help_panel=_ARCHITECTURE
+        ),
     ] = "dnn",
     sizes: Annotated[
         str | None,
-        typer.Option(help="The hidden layers of a dnn, such as 20,20,10.", rich_help_panel=_ARCHITECTURE),
+        typer.Option(
+            help="The hidden layers of a dnn, such as 20,20,10; 50,50 unless given.",
+            rich_help_panel=_ARCHITECTURE,
+        ),
     ] = None,
     blocks: Annotated[str | None, typer.Option(help=_BLOCKS_HELP, rich_help_panel=_ARCHITECTURE)] = None,
     kernels: Annotated[
@@ -38,38 +48,54 @@ def train(
     hidden: Annotated[
         str | None,
         typer.Option(
-            help="The dense layers after a cnn's or cnn-baseline's convolutions; empty for none.",
+            help='The dense layers after the convolutions, "" for none; unless given, 32 for a cnn, 328,192 '
+            "for a cnn-baseline.",
             rich_help_panel=_ARCHITECTURE,
         ),
     ] = None,
     convolution: Annotated[
-        str | None, typer.Option(help="standard or paper, for a cnn.", rich_help_panel=_ARCHITECTURE)
+        str | None,
+        typer.Option(
+            help="standard or paper, for a cnn; standard unless given.", rich_help_panel=_ARCHITECTURE
+        ),
     ] = None,
     bias: Annotated[
-        bool | None, typer.Option("--bias/--no-bias", help="Biases or none.", rich_help_panel=_ARCHITECTURE)
+        bool | None,
+        typer.Option(
+            "--bias/--no-bias", help="Biases, unless told otherwise.", rich_help_panel=_ARCHITECTURE
+        ),
     ] = None,
     strict: Annotated[
         bool | None,
         typer.Option(
             "--strict/--no-strict",
-            help="Whether a cnn's windows must fit a whole number of times.",
+            help="Whether a cnn's windows must fit a whole number of times; those given in --blocks must.",
             rich_help_panel=_ARCHITECTURE,
         ),
     ] = None,
     outputs: Annotated[
         str | None,
-        typer.Option(help="logits, or relu for a ReLU on the outputs.", rich_help_panel=_ARCHITECTURE),
+        typer.Option(
+            help="logits (unless given), or relu for a ReLU on the outputs.", rich_help_panel=_ARCHITECTURE
+        ),
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="paper, small, efficient or matrix, for a capsnet.", rich_help_panel=_ARCHITECTURE),
+        typer.Option(
+            help="paper, small, efficient or matrix, for a capsnet; small unless given.",
+            rich_help_panel=_ARCHITECTURE,
+        ),
     ] = None,
     routing: Annotated[
         str | None,
-        typer.Option(help="dynamic, attention or em, for a capsnet.", rich_help_panel=_ARCHITECTURE),
+        typer.Option(
+            help="dynamic, attention or em, for a capsnet; the preset's unless given.",
+            rich_help_panel=_ARCHITECTURE,
+        ),
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option(help="Routing iterations of a capsnet.", rich_help_panel=_ARCHITECTURE)
+        int | None,
+        typer.Option(help="Routing iterations of a capsnet; 3 unless given.", rich_help_panel=_ARCHITECTURE),
     ] = None,
     dataset: Annotated[
         str,
@@ -133,7 +159,12 @@ def train(
             "--l1", help="Weighs the sum of all weights' sizes; by default 1e-5.", rich_help_panel=_PROVING
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Continue the training in --out, with the options it was started with."
+        ),
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start again in a folder already used.")
     ] = False,
@@ -147,8 +178,10 @@ def train(
 
     from closecall.train import TrainingPlan, train_into
     from closecall.train.folder import CHECKPOINT
+    from closecall.train.started import go_on
 
-    given: dict[str, Any] = {
+    model = _SHORT_NAMES.get(model, model)
+    architecture: dict[str, Any] = {
         "sizes": None if sizes is None else _numbers(sizes, "--sizes"),
         "blocks": None if blocks is None else blocks.split(","),
         "kernels": None if kernels is None else _numbers(kernels, "--kernels"),
@@ -161,23 +194,29 @@ def train(
         "routing": routing,
         "iterations": iterations,
     }
-    config = {name: value for name, value in given.items() if value is not None}
-    plan = TrainingPlan(
-        epochs=epochs,
-        batch=0 if batch == "full" else _numbers(batch, "--batch", count=1)[0],
-        optimizer=optimizer,
-        loss=loss,
-        learning_rate=learning_rate,
-        schedule=schedule,
-        weight_decay=weight_decay,
-        shift=shift,
-        validation=validation,
-        seed=seed,
-        threads=threads,
-        stable=stable,
-        stable_radius=stable_radius,
-        l1=l1,
-    )
+    config = {name: value for name, value in architecture.items() if value is not None}
+    learning: dict[str, Any] = {
+        "epochs": epochs,
+        "batch": 0 if batch == "full" else _numbers(batch, "--batch", count=1)[0],
+        "optimizer": optimizer,
+        "loss": loss,
+        "learning_rate": learning_rate,
+        "schedule": schedule,
+        "weight_decay": weight_decay,
+        "shift": shift,
+        "validation": validation,
+        "seed": seed,
+        "threads": threads,
+        "stable": stable,
+        "stable_radius": stable_radius,
+        "l1": l1,
+    }
+    if resume:
+        options = {"model": model, "dataset": dataset, **config, **learning}
+        started = go_on(out / CHECKPOINT, _typed(context, options))
+        model, config, dataset, plan = started.kind, started.config, started.dataset, started.plan
+    else:
+        plan = TrainingPlan(**learning)
     console = Console(highlight=False, soft_wrap=True)
     try:
         described = train_into(
@@ -191,6 +230,13 @@ def train(
         f"{described['accuracy']:.2%} of the test images are classified correctly after "
         f"{described['seconds']:.1f} s on {described['recipe']['threads']} thread(s); the model is in {out}"
     )
+
+
+def _typed(context: typer.Context, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that stand on the command line, without those that have their defaults."""
+    sources = {name: context.get_parameter_source(name) for name in options}
+    typed = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    return {name: options[name] for name in typed}
 
 
 def _numbers(text: str, option: str, *, count: int | None = None) -> list[int]:

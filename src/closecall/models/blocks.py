@@ -13,6 +13,7 @@ from closecall.models.checks import is_whole
 
 Size = tuple[int, int]
 
+LARGE_SIDE = 20
 SYNTAX = "KERNELSxSIZE[sSTRIDE][pPADDING][/POOL[sPOOL_STRIDE]]"
 _PATTERN = re.compile(r"(\d+)x(\d+)(?:s(\d+))?(?:p(\d+))?(?:/(\d+)(?:s(\d+))?)?")
 
@@ -79,6 +80,18 @@ class Block:
 def _slide(image: Size, window: int, stride: int, padding: int) -> Size:
     height, width = ((side - window + 2 * padding) // stride + 1 for side in image)
     return height, width
+
+
+def default_blocks(image: Size) -> tuple[tuple[Block, ...], bool]:
+    """One convolution of wide steps without pooling, for short proofs, and whether its windows fit exactly.
+
+    It is 16x8s4/0 for 28×28 and 32×32 images, and 16x4s2/0 for 8×8; padding is added where that makes it fit.
+    """
+    side = min(image)
+    size, stride = (8, 4) if side >= LARGE_SIDE else (4, 2) if side > 4 else (min(side, 2), 1)
+    choices = [Block(16, size, stride, padding, pool=0) for padding in range(stride)]
+    fitting = [block for block in choices if not _convolution_problem(block, image, strict=True)]
+    return ((fitting or choices)[0],), bool(fitting)
 
 
 def check_block(block: Block, image: Size, name: str, *, strict: bool) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from closecall.errors import ModelError
-from closecall.models.blocks import Block, check_block
+from closecall.models.blocks import Block, check_block, default_blocks
 from closecall.models.checks import check_image_classes, check_outputs, whole_numbers
 from closecall.models.dnn import dense_layers
 
@@ -63,29 +63,32 @@ class PaperConv2d(nn.Module):
 class CNN(nn.Module):
     """A convolutional network: blocks of convolution, ReLU and max pooling, then dense layers, then scores.
 
-    `strict=True` asks that every window fits its input a whole number of times; `strict=False` rounds down as
-    PyTorch does. `convolution="paper"` slides kernels without depth over each map separately.
+    Without `blocks` there is one convolution that suits the images. `strict=True` asks that every window fits
+    its input a whole number of times, which is the rule for blocks that are given; `strict=False` rounds down
+    as PyTorch does. `convolution="paper"` slides kernels without depth over each map separately.
     """
 
     def __init__(
         self,
-        blocks: Sequence[Block | Mapping[str, Any] | str],
+        blocks: Sequence[Block | Mapping[str, Any] | str] | None = None,
         hidden: Sequence[int] = (32,),
         input_shape: Sequence[int] = (1, 28, 28),
         classes: int = 10,
         *,
         convolution: str = "standard",
         bias: bool = True,
-        strict: bool = True,
+        strict: bool | None = None,
         outputs: str = "logits",
     ) -> None:
         super().__init__()
-        self.blocks = _read_blocks(blocks)
         self.hidden = whole_numbers("The hidden layers of a CNN", hidden, may_be_empty=True)
         self.input_shape, self.classes = check_image_classes(input_shape, classes)
+        usual, fits = default_blocks(self.input_shape[1:])
+        self.blocks = usual if blocks is None else _read_blocks(blocks)
+        self.strict = (fits or blocks is not None) if strict is None else bool(strict)
         if convolution not in CONVOLUTIONS:
             raise ModelError(f'The convolution is "standard" or "paper", not {convolution!r}.')
-        self.convolution, self.bias, self.strict = convolution, bool(bias), bool(strict)
+        self.convolution, self.bias = convolution, bool(bias)
         self.outputs = check_outputs(outputs)
         layers, flat = self._convolutional_layers()
         dense = dense_layers(flat, self.hidden, self.classes, bias=self.bias, outputs=self.outputs)

@@ -44,11 +44,6 @@ def build(kind: str, config: Mapping[str, Any], *, seed: int = 0) -> nn.Module:
         raise ModelError(
             f"The model {kind} has no option {unknown[0]!r}; its options are {', '.join(taken)}."
         )
-    missing = [
-        name for name, p in taken.items() if p.default is inspect.Parameter.empty and name not in config
-    ]
-    if missing:
-        raise ModelError(f"The model {kind} needs the option {missing[0]!r}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return MODELS[kind](**config)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +42,28 @@ def save_checkpoint(
 
 def load_checkpoint(path: Path) -> tuple[Weights, dict[str, Any]]:
     """Read the tensors and the progress of a checkpoint."""
+    with _opened(path) as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return tensors, json.loads(file.metadata()["progress"])
+
+
+def load_progress(path: Path) -> dict[str, Any]:
+    """Read the progress alone, which takes no time."""
+    with _opened(path) as file:
+        progress: dict[str, Any] = json.loads(file.metadata()["progress"])
+    return progress
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A checkpoint to read from; what goes wrong meanwhile is said in one sentence."""
     try:
         with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            progress: dict[str, Any] = json.loads(file.metadata()["progress"])
+            yield file
     except FileNotFoundError as error:
         raise InputError(f"There is nothing to resume: {path} does not exist; leave --resume out.") from error
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise broken_checkpoint(path, error) from error
-    return tensors, progress
 
 
 def broken_checkpoint(path: Path, error: Exception) -> InputError:

@@ -14,12 +14,14 @@ from closecall import data
 from closecall.errors import InputError
 from closecall.files import write_whole
 from closecall.models import build, save
+from closecall.models.registry import as_classifier
 from closecall.models.store import PARTIAL
 from closecall.train.curves import curves_csv, curves_png
 from closecall.train.loop import evaluate, train
 from closecall.train.plan import TrainingPlan
 from closecall.train.progress import showing_progress
 from closecall.train.record import TrainingRun
+from closecall.train.started import Started
 
 CHECKPOINT = "checkpoint.safetensors"
 STABILITY = ("stable", "stable_radius", "l1")
@@ -48,10 +50,13 @@ def train_into(
     fitting = {"input_shape": train_set.input_shape, "classes": train_set.classes}
     model = build(kind, {**fitting, **config}, seed=plan.seed)
     prepare_folder(folder, resume=resume, overwrite=overwrite)
+    about = Started(kind, as_classifier(model).config(), dataset, plan).to_json()
     learned = len(train_set) - plan.held_out(len(train_set))
     with showing_progress(console, plan.epochs, learned) as listener:
         checkpoint = folder / CHECKPOINT
-        run = train(model, train_set, plan, checkpoint=checkpoint, resume=resume, listener=listener)
+        run = train(
+            model, train_set, plan, checkpoint=checkpoint, resume=resume, listener=listener, about=about
+        )
     _, accuracy = evaluate(model, test_set)
     described = _description(dataset, plan, run, accuracy)
     _write(folder, model, run, described, f"{kind} on {dataset}, {accuracy:.2%} on the test images")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,15 @@ class _Session:
     """A model, its optimiser, its data and its progress, from the first step to the last."""
 
     def __init__(
-        self, model: nn.Module, dataset: Dataset, plan: TrainingPlan, checkpoint: Path | None, resume: bool
+        self,
+        model: nn.Module,
+        dataset: Dataset,
+        plan: TrainingPlan,
+        checkpoint: Path | None,
+        resume: bool,
+        about: Mapping[str, Any],
     ) -> None:
-        self.model, self.plan, self.checkpoint = model, plan, checkpoint
+        self.model, self.plan, self.checkpoint, self.about = model, plan, checkpoint, about
         self.images, self.held_out = split(dataset, plan)
         self.batch = plan.batch or len(self.images)
         self.steps_per_epoch = math.ceil(len(self.images) / self.batch)
@@ -70,6 +77,7 @@ class _Session:
             self.best = restore(tensors, self.model, self.optimizer)
             history = [EpochRecord(**record) for record in saved["progress"].pop("history")]
             self.progress = _Progress(**saved["progress"], history=history)
+            _check_epochs(len(history), self.plan)
             return self.plan.threads or int(saved["threads"])
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise broken_checkpoint(self.checkpoint, error) from error
@@ -80,7 +88,12 @@ class _Session:
 
     def save(self) -> None:
         if self.checkpoint is not None:
-            saved = {"identity": self.identity, "threads": self.threads, "progress": asdict(self.progress)}
+            saved = {
+                "about": self.about,
+                "identity": self.identity,
+                "threads": self.threads,
+                "progress": asdict(self.progress),
+            }
             save_checkpoint(self.checkpoint, self.model, self.optimizer, self.best, saved)
             self.last_saved = time.monotonic()
 
@@ -93,18 +106,20 @@ def train(
     checkpoint: Path | None = None,
     resume: bool = False,
     listener: Listener | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> TrainingRun:
     """Train a model in place and leave it with the weights of its best epoch on held-out images.
 
     A part of `dataset` is held out to choose that epoch. The checkpoint is written after every epoch, every
     minute and on Ctrl-C, which then raises KeyboardInterrupt; `resume` continues from it to the same weights
-    as if the run had not been interrupted. The same seed, threads and machine give the same weights.
+    as if the run had not been interrupted. `about` is kept in the checkpoint for whoever resumes. The same
+    seed, threads and machine give the same weights.
     """
     plan = plan or TrainingPlan()
     check_fit(model, dataset)
     with torch.random.fork_rng(devices=[]), holding_interrupts() as interrupted:
         torch.manual_seed(plan.seed)
-        session = _Session(model, dataset, plan, checkpoint, resume)
+        session = _Session(model, dataset, plan, checkpoint, resume, about or {})
         with using_threads(session.threads):
             if not resume:
                 session.save()
@@ -259,6 +274,11 @@ def _identity(model: nn.Module, dataset: Dataset, plan: TrainingPlan) -> dict[st
         del described["plan epochs"]
     shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     return {**described, "model": shapes, "data set": fingerprint(dataset)}
+
+
+def _check_epochs(done: int, plan: TrainingPlan) -> None:
+    if done > plan.epochs:
+        raise InputError(f"{done} epochs are done already: ask for as many or more, not for {plan.epochs}.")
 
 
 def _check_identity(saved: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:

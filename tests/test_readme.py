@@ -14,25 +14,54 @@ from closecall.cli import app
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+RAW_IMAGES = "https://raw.githubusercontent.com/closecall/closecall/main/docs/images/"
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
 
 
-def test_the_python_lines_print_what_is_shown(tmp_path: Path) -> None:
+def run(arguments: list[str], folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=300, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def steady(text: str) -> str:
+    """A text without what differs from machine to machine: times, nodes, and digits after the third."""
+    timeless = re.sub(r"\d+\.\d s, [\d,]+ nodes?", "… s, … nodes", text)
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.3g}", timeless)
+
+
+def test_four_lines_ask_about_a_module_of_ones_own(tmp_path: Path) -> None:
     found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)
     assert found is not None
     program, shown = found.groups()
-    assert len([line for line in program.splitlines() if line]) == 3
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    distance = re.compile(r"Nearest: l1 distance (\d\.\d{3})\d* turns (\d) into (\d)")
-    assert distance.match(done.stdout).groups() == distance.match(shown).groups()
+    assert len([line for line in program.splitlines() if line]) == 4
+    assert steady(run(["-c", program], tmp_path)) == steady(shown)
+
+
+def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+    """In their order and in one folder, since the last reads what the first wrote."""
+    (shown,) = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    examples = re.findall(r"\$ closecall (.*?)\n(.*?)(?=\n\$ |\Z)", shown, re.DOTALL)
+    assert [command.split()[0] for command, _ in examples] == ["nearest", "certify", "replay"]
+    for command, output in examples:
+        printed = run(["-m", "closecall", *command.split()], tmp_path)
+        assert steady(printed).strip() == steady(output).strip()
+
+
+def test_the_pages_of_the_demo_are_where_the_makefile_puts_them() -> None:
+    made = re.findall(r"--out (runs/\S+)", (ROOT / "Makefile").read_text())
+    assert re.findall(r"`(runs/\S+)/report\.html`", README) == made
+
+
+def test_every_picture_is_among_the_images_of_the_docs() -> None:
+    """Absolute, so that a page of the package elsewhere shows them; the file is in this repository."""
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
+    assert pictures
+    for address in pictures:
+        assert address.startswith(RAW_IMAGES), address
+        assert (ROOT / "docs" / "images" / address.removeprefix(RAW_IMAGES)).is_file(), address
 
 
 def test_every_command_and_option_exists() -> None:

@@ -129,7 +129,8 @@ def check_png(saved: SavedVerdict, witness: Image, classifier: Classifier) -> li
     same = holds_steps(saved.folder / PNG, steps)
     larger = holds_steps(saved.folder / ENLARGED, enlarge(steps))
     image = from_steps(steps, (low, high)).reshape(classifier.network.input_shape)
-    found = judge(classifier.engines, image, Wanted(saved.record["label"], saved.record["target"]).accepts)
+    wanted = Wanted(saved.record["label"], saved.record["target"])
+    found = judge(classifier.engines, image, lambda scores: wanted.accepts(int(scores.argmax())))
     holds = (claimed.get("fools"), claimed.get("predicted")) == (found.fools, found.predicted)
     verb = "still fools" if found.fools else "does not fool"
     said = "as claimed" if holds else "but something else was claimed"

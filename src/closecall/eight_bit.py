@@ -48,9 +48,12 @@ def replay_png(
     engines: Mapping[str, Callable[[Image], Image]],
     witness: Image,
     pixel_range: PixelRange,
-    accepts: Callable[[int], bool],
+    accepts: Callable[[Image], bool],
 ) -> PngReplay:
-    """Write a witness as a PNG, read it back, and give it to every engine in float32."""
+    """Write a witness as a PNG, read it back, and give it to every engine in float32.
+
+    `accepts` is asked about the scores that each engine gives.
+    """
     reason = why_no_png(witness.shape, pixel_range)
     if reason:
         return PngReplay(None, None, reason)
@@ -60,12 +63,12 @@ def replay_png(
 
 
 def judge(
-    engines: Mapping[str, Callable[[Image], Image]], image: Image, accepts: Callable[[int], bool]
+    engines: Mapping[str, Callable[[Image], Image]], image: Image, accepts: Callable[[Image], bool]
 ) -> PngReplay:
     """Whether every engine sees what was asked for in an image."""
-    seen = [int(engine(image[None])[0].argmax()) for engine in engines.values()]
-    refused = [predicted for predicted in seen if not accepts(predicted)]
-    return PngReplay(not refused, (refused or seen)[0])
+    seen = [engine(image[None])[0] for engine in engines.values()]
+    refused = [scores for scores in seen if not accepts(scores)]
+    return PngReplay(not refused, int((refused or seen)[0].argmax()))
 
 
 def why_no_png(shape: tuple[int, ...], pixel_range: PixelRange) -> str:

@@ -265,7 +265,7 @@ def decide(
             classifier.engines,
             replayed.image,
             query.pixel_range,
-            Wanted(query.label, query.target).accepts,
+            lambda scores: Wanted(query.label, query.target).accepts(int(scores.argmax())),
         ),
     )
 

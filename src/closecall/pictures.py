@@ -123,7 +123,10 @@ def draw_scale(figure: Any, axes: Any, drawn: Any, height: int, width: int) -> N
         place, way = (0.0, -1.8 * thickness / height, 1.0, thickness / height), "horizontal"
     else:
         place, way = (1 + 0.8 * thickness / width, 0.0, thickness / width, 1.0), "vertical"
-    figure.colorbar(drawn, cax=axes.inset_axes(place), orientation=way).ax.tick_params(labelsize=8)
+    bar = figure.colorbar(drawn, cax=axes.inset_axes(place), orientation=way)
+    bar.ax.tick_params(labelsize=8)
+    if way == "horizontal":
+        bar.ax.locator_params(nbins=5)  # numbers side by side need more room than above each other
 
 
 def draw_scores(axes: Any, before: Pixels, after: Pixels | None, class_names: tuple[str, ...]) -> None:

@@ -52,7 +52,7 @@ class Scaled:
 def scaled(milp: Milp, smallest: float) -> Scaled:
     """An equal or wider model without entries below `smallest`, relative to a row and its columns."""
     columns = np.where(milp.integer, 1.0, unit_of(largest_of(milp)))
-    matrix = milp.matrix.copy()
+    matrix = without_idle_columns(milp)
     matrix.data = matrix.data * columns[matrix.indices]
     rows = 1.0 / unit_of(largest_in_rows(matrix))
     matrix.data = matrix.data * np.repeat(rows, np.diff(matrix.indptr))
@@ -73,6 +73,16 @@ def scaled(milp: Milp, smallest: float) -> Scaled:
         quadratic=None if milp.quadratic is None else quadratic * cost,
     )
     return Scaled(without_small_entries(changed, smallest), columns, cost)
+
+
+def without_idle_columns(milp: Milp) -> csr_array:
+    """The matrix without the entries of columns that are fixed to 0, whose size would speak for their row."""
+    matrix = milp.matrix.copy()
+    idle = (milp.lower == 0) & (milp.upper == 0)
+    if idle.any():
+        matrix.data[idle[matrix.indices]] = 0.0
+        matrix.eliminate_zeros()
+    return matrix
 
 
 def unit_of(sizes: Vector, ordinary: int = ORDINARY) -> Vector:

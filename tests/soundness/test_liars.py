@@ -66,7 +66,7 @@ def test_a_false_interval_is_noticed() -> None:
 def test_the_same_number_makes_the_same_liar() -> None:
     first, second = liar(7), liar(7)
     assert first.name == second.name
-    image = torch.from_numpy(first.truth.image).float().reshape(1, *first.shape)
+    image = torch.from_numpy(first.image).float().reshape(1, *first.shape)
     assert torch.equal(first.module(image), second.module(image))
 
 

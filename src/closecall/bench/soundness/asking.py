@@ -55,7 +55,7 @@ class Heard:
 def hear(liar: Liar, norm: str, solvers: Sequence[str] = ()) -> Heard:
     """Put the same question to all methods, and to more solvers than HiGHS where there is a choice."""
     classifier = read(liar.module, liar.shape)
-    truth, about = liar.truth.distances[norm], f"{liar.name}, {norm}"
+    truth, about = liar.distance(norm), f"{liar.name}, {norm}"
     claims: list[Claim] = []
     refused: list[str] = []
     lies: list[str] = []
@@ -72,13 +72,13 @@ def hear(liar: Liar, norm: str, solvers: Sequence[str] = ()) -> Heard:
             continue
         if said == ("adversarial" if place == "below" else "robust"):
             lies.append(f"{about}: certify says {said} a hair {place} {truth:.9g}")
-    lies += false_claims(claims, truth, about)
+    lies += false_claims(claims, truth, about, liar.pixels.unit)
     return Heard(tuple(claims), tuple(lies), tuple(refused))
 
 
-def false_claims(claims: Sequence[Claim], truth: float, about: str) -> list[str]:
+def false_claims(claims: Sequence[Claim], truth: float, about: str, unit: float = 1.0) -> list[str]:
     """Claims whose interval does not hold the truth, or does not overlap with another's."""
-    allowed = TOLERANCE * (1.0 + (truth if math.isfinite(truth) else 0.0))
+    allowed = TOLERANCE * (unit + (truth if math.isfinite(truth) else 0.0))
     lies = [
         f"{about}: {claim.who} says {claim.lower:.9g} to {claim.upper:.9g}, the truth is {truth:.9g}"
         for claim in claims
@@ -103,9 +103,10 @@ def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]
         def ask() -> tuple[float, float]:
             said = nearest(
                 classifier,
-                liar.truth.image,
+                liar.image,
                 0,
                 norm=norm,
+                pixel_range=liar.pixels.range,
                 method=method,
                 solver=solver,
                 margin=MARGIN,
@@ -139,7 +140,7 @@ def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]
 
 def problem_of(liar: Liar, classifier: Classifier, norm: str) -> Problem:
     classes = classifier.network.classes
-    query = Query(liar.truth.image, 0, classes, norm=norm, margin=MARGIN)
+    query = Query(liar.image, 0, classes, norm=norm, margin=MARGIN, pixel_range=liar.pixels.range)
     domain = query.domain()
     return Problem(balanced(classifier.network, domain), domain, query.goal(), Clock(SECONDS), gap=GAP)
 
@@ -149,8 +150,16 @@ def certified(liar: Liar, classifier: Classifier, norm: str, radius: float) -> s
     if not math.isfinite(radius):
         return "nothing"
     if norm == "l0":
-        radius = float(np.round(radius) - (1 if radius < liar.truth.distances["l0"] else 0))
+        radius = float(np.round(radius) - (1 if radius < liar.distance(norm) else 0))
     if radius <= 0:
         return "nothing"
-    image = liar.truth.image
-    return certify(classifier, image, 0, radius=radius, norm=norm, margin=MARGIN, time_limit=SECONDS).outcome
+    return certify(
+        classifier,
+        liar.image,
+        0,
+        radius=radius,
+        norm=norm,
+        margin=MARGIN,
+        pixel_range=liar.pixels.range,
+        time_limit=SECONDS,
+    ).outcome

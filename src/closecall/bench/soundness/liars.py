@@ -9,14 +9,31 @@ import torch
 from torch import nn
 
 from closecall.bench.soundness.disguises import DISGUISES, exact_in_float32
-from closecall.bench.soundness.steps import Detour, Linear, Steps, computed, module_of
+from closecall.bench.soundness.steps import Detour, Linear, Steps, Vector, computed, module_of
 from closecall.bench.soundness.truths import Truth, half_spaces, planted_ball
 
 PLANTED_SHARE = 0.4
+STRETCHED_SHARE = 0.4  # of those without a convolution
 MOST_DISGUISES = 4
 SAMPLES = 64
 SAME, NEARLY_THE_SAME = 1e-9, 1e-4  # in float64 and in float32
 ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What stands for black, and how far white is from it."""
+
+    black: float = 0.0
+    unit: float = 1.0
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return self.black, self.black + self.unit
+
+    def read(self, size: int) -> Linear:
+        """Back to pixels from 0 to 1."""
+        return Linear(np.eye(size) / self.unit, np.full(size, -self.black / self.unit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +45,14 @@ class Liar:
     disguises: tuple[str, ...]
     module: nn.Module
     shape: tuple[int, ...]
+    pixels: Pixels
+
+    @property
+    def image(self) -> Vector:
+        return self.truth.image * self.pixels.unit + self.pixels.black
+
+    def distance(self, norm: str) -> float:
+        return self.truth.distances[norm] * (1.0 if norm == "l0" else self.pixels.unit)
 
     @property
     def name(self) -> str:
@@ -43,8 +68,14 @@ def liar(seed: int) -> Liar:
     names, steps = disguised(generator, truth)
     side = round(len(truth.image) ** 0.5)
     shape = (1, side, side)
-    names = (*names, "convolved") if convolved else names
-    return Liar(seed, truth, names, module_of(steps, shape, convolved=convolved), shape)
+    pixels = Pixels()
+    if convolved:
+        names = (*names, "convolved")
+    elif generator.random() < STRETCHED_SHARE:
+        names = (*names, "stretched")
+        pixels = Pixels(float(generator.integers(-4, 5)), 2.0 ** int(generator.integers(-10, 11)))
+        steps = (pixels.read(len(truth.image)), *steps)
+    return Liar(seed, truth, names, module_of(steps, shape, convolved=convolved), shape, pixels)
 
 
 def disguised(generator: np.random.Generator, truth: Truth) -> tuple[tuple[str, ...], Steps]:

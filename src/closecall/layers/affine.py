@@ -13,17 +13,19 @@ from closecall.layers.layer import OUTWARD, Matrix, Vector
 from closecall.layers.planes import Planes
 from closecall.program import Expression, ProgramBuilder
 
-DENSE_ABOVE = 0.25
+DENSE_ABOVE = 0.25  # of the entries that are not zero
+DENSE_UP_TO = 1024  # entries: so small a matrix is multiplied sooner than the places of its entries are read
 
 
 def compact(matrix: Matrix) -> Matrix:
     """Store a matrix as an array when that is the faster way to multiply by it, else as CSR."""
+    entries = matrix.shape[0] * matrix.shape[1]
     if issparse(matrix):
         sparse = csr_array(matrix)
-        filled = sparse.nnz / max(1, sparse.shape[0] * sparse.shape[1])
-        return np.asarray(sparse.todense(), dtype=np.float64) if filled > DENSE_ABOVE else sparse
-    filled = np.count_nonzero(matrix) / max(1, matrix.size)
-    return np.ascontiguousarray(matrix, dtype=np.float64) if filled > DENSE_ABOVE else csr_array(matrix)
+        dense = sparse.nnz > DENSE_ABOVE * entries or entries <= DENSE_UP_TO
+        return np.asarray(sparse.todense(), dtype=np.float64) if dense else sparse
+    dense = np.count_nonzero(matrix) > DENSE_ABOVE * entries or entries <= DENSE_UP_TO
+    return np.ascontiguousarray(matrix, dtype=np.float64) if dense else csr_array(matrix)
 
 
 @dataclass(frozen=True, eq=False)

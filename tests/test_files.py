@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pyte
     write_whole(path, b"old")
 
     def full(*_: object) -> None:
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="no space left"):

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from closecall.attacks import find_witness
 from closecall.errors import QueryError
+from closecall.norms import norm_named
 from closecall.query import DEFAULT_MARGIN, Query
 from closecall.readers import Classifier, read
 from closecall.verdict import Wanted, replay
@@ -27,7 +28,7 @@ def attack(
     images: ArrayLike,
     labels: ArrayLike,
     *,
-    norm: str = "linf",
+    norm: str | float = "linf",
     radius: float | None = None,
     margin: float = DEFAULT_MARGIN,
     pixel_range: tuple[float, float] = (0.0, 1.0),
@@ -52,7 +53,7 @@ def attack(
             image.astype(np.float64).ravel(),
             int(label),
             classifier.network.classes,
-            norm=norm,
+            norm=norm_named(norm).name,
             radius=np.inf if radius is None else radius,
             margin=margin,
             pixel_range=pixel_range,

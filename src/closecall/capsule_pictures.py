@@ -5,6 +5,7 @@ Every function gives a matplotlib figure; `write_figure` writes it as PNG, PDF o
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from torch import Tensor
 from closecall.data import Dataset, PairDataset
 from closecall.data.dataset import to_unit_interval
 from closecall.errors import InputError
+from closecall.files import explaining_failed_writes, write_whole
 from closecall.models.capsnet import CapsNet
 from closecall.models.capsules.routing import dynamic_routing, lengths_of, squash
 
@@ -195,13 +197,18 @@ def couplings_and_lengths(
 
 def write_figure(figure: Any, path: Path) -> None:
     """Write a figure in the format that its file name asks for."""
+    check_format(path)
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:].lower(), dpi=220, facecolor="white")
+    with explaining_failed_writes(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content.getvalue())
+
+
+def check_format(path: Path) -> None:
+    """Refuse a file whose name does not say how to write a picture."""
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"A picture is written as {', '.join(FORMATS)}, not {path.name!r}.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=220, facecolor="white")
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}; choose another --out.") from error
 
 
 def _blank_figure(width: float, height: float) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from closecall.train import TrainingPlan, train_into
 from closecall.verdict import Verdict
 
 ShowInterval = Callable[[], AbstractContextManager[OnProgress]]
+Wait = Callable[[str], AbstractContextManager[object]]
 
 PAGE = "report.html"
 DATASET = "digits"
@@ -58,6 +59,7 @@ def run_demo(
     folder: str | Path,
     console: Console,
     show_interval: ShowInterval,
+    wait: Wait = nullcontext,
     *,
     images: int = IMAGES,
     plan: TrainingPlan = PLAN,
@@ -65,7 +67,7 @@ def run_demo(
     """Train both networks, find the nearest adversarials of a few test digits, and write the page."""
     folder = Path(folder)
     prepare_folder(folder)
-    described = [train_one(folder, contender, plan, console) for contender in CONTENDERS]
+    described = [train_one(folder, contender, plan, console, wait) for contender in CONTENDERS]
     classifiers = [read(folder / contender.name) for contender in CONTENDERS]
     test = data.load(DATASET, "test")
     chosen = choose_images(test, classifiers, images)
@@ -84,10 +86,13 @@ def run_demo(
     return page
 
 
-def train_one(folder: Path, contender: Contender, plan: TrainingPlan, console: Console) -> Trained:
+def train_one(
+    folder: Path, contender: Contender, plan: TrainingPlan, console: Console, wait: Wait
+) -> Trained:
     """Train a network into a folder of its own."""
     home = folder / contender.name
-    train_into(home, contender.kind, contender.config, DATASET, plan, overwrite=True)
+    with wait(f"training a {contender.title}"):
+        train_into(home, contender.kind, contender.config, DATASET, plan, overwrite=True)
     described = describe(home)
     console.print(
         f"{contender.called}: {percent(described['accuracy'])} of the test digits are read correctly "

@@ -7,6 +7,7 @@ ClosecallError
 │   │   └── UnsupportedLayerError
 │   ├── QueryError        a question that has no meaning
 │   └── MissingExtraError an optional dependency that is not installed
+├── OutputError           an answer could not be written
 ├── SolverError           a solver refused or failed
 └── TrainingError         training could not go on
 
@@ -43,6 +44,10 @@ class MissingExtraError(InputError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f'{feature} needs an optional package: pip install "closecall[{extra}]".')
+
+
+class OutputError(ClosecallError):
+    """What was found could not be written."""
 
 
 class SolverError(ClosecallError):

@@ -47,6 +47,7 @@ class Ideal:
     solver: str
     network_sha256: str
     image: NDArray[np.float32] = field(repr=False)
+    scores: Vector = field(repr=False)
     notes: tuple[str, ...] = ()
     version: str = __version__
 
@@ -62,8 +63,8 @@ class Ideal:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All but the image, ready for JSON."""
-        return {key: value for key, value in vars(self).items() if key != "image"}
+        """All but the arrays, ready for JSON."""
+        return {key: value for key, value in vars(self).items() if key not in ("image", "scores")}
 
 
 def ideal(
@@ -131,6 +132,7 @@ def best_example(
         solver=how.solver,
         network_sha256=network.fingerprint,
         image=image,
+        scores=network.forward(image.astype(np.float64).reshape(1, -1))[0],
         notes=classifier.notes,
     )
 

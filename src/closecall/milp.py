@@ -7,6 +7,7 @@ subject to row_lower ≤ matrix · v ≤ row_upper
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -108,18 +109,29 @@ def write_mps(milp: Milp, path: str | os.PathLike[str]) -> None:
     Rows are named r0, r1, …; columns by `column_names`, or c0, c1, … without. A quadratic objective becomes a
     QUADOBJ section, read as ½ vᵀQv. Numbers have 17 digits, so that reading gives back the same floats.
     """
-    names = milp.column_names or tuple(f"c{j}" for j in range(milp.columns))
+    names = column_names(milp)
     if len(set(names)) != milp.columns or any(len(name.split()) != 1 for name in names):
         raise InputError(
             f"An MPS file needs {milp.columns} different column names without spaces; "
             "rename the columns or leave the names out."
         )
-    whole = Path(path)
-    part = whole.with_name(f"{whole.name}.part")
+    write_lines(Path(path), _mps_lines(milp, names))
+
+
+def column_names(milp: Milp) -> tuple[str, ...]:
+    return milp.column_names or tuple(f"c{j}" for j in range(milp.columns))
+
+
+def write_lines(path: Path, lines: Iterator[str]) -> None:
+    """Write a file line by line, whole or not at all; one whose name ends in .gz is compressed."""
+    part = path.with_name(f"{path.name}.part")
+    compress = path.suffix.lower() == ".gz"
     try:
-        with part.open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in _mps_lines(milp, names))
-        part.replace(whole)
+        with (
+            gzip.open(part, "wt", encoding="utf-8") if compress else part.open("w", encoding="utf-8") as file
+        ):
+            file.writelines(f"{line}\n" for line in lines)
+        part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 

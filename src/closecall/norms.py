@@ -199,10 +199,22 @@ def steps_within(gains: Vector, rooms: Vector, radius: float) -> Vector:
 NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L2(), Linf(), L0())}
 
 
-def norm_named(name: str) -> Norm:
-    if name not in NORMS:
+# Other ways to write the names, in small letters.
+ALIASES = {
+    **dict.fromkeys(("1", "l_1"), "l1"),
+    **dict.fromkeys(("2", "l_2"), "l2"),
+    **dict.fromkeys(("0", "l_0"), "l0"),
+    **dict.fromkeys(("inf", "l_inf", "l-inf", "l∞", "l_∞", "∞", "infinity"), "linf"),
+}
+
+
+def norm_named(name: str | float) -> Norm:
+    """The norm of a name such as l1, L1, linf, L∞, inf or 2; numbers are taken, too."""
+    written = name.strip().lower() if isinstance(name, str) else f"{name:g}"
+    known = ALIASES.get(written, written)
+    if known not in NORMS:
         raise QueryError(f"unknown norm {name!r}: choose one of {', '.join(NORMS)}.")
-    return NORMS[name]
+    return NORMS[known]
 
 
 def total(expressions: Expression) -> Expression:

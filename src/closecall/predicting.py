@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.data import load_image
-from closecall.errors import ModelError
+from closecall.errors import ModelError, QueryError
 
 Shape = tuple[int, int, int]
 Scorer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -31,10 +31,16 @@ class Prediction:
     probabilities: tuple[float, ...] | None
 
 
-def predict(model: str | Path, image: str | Path) -> Prediction:
-    """Classify a picture by an .onnx file, a folder that `closecall train` wrote, or `zoo:NAME`."""
+def predict(model: str | Path, image: str | Path | NDArray[np.float32]) -> Prediction:
+    """Classify a picture by an .onnx file, a folder that `closecall train` wrote, or `zoo:NAME`.
+
+    The picture is a file, or pixels in [0, 1] of shape (channels, height, width).
+    """
     shape, kind, score = open_scorer(model)
-    scores = score(load_image(image, shape)).astype(np.float64)
+    pixels = image if isinstance(image, np.ndarray) else load_image(image, shape)
+    if pixels.shape != shape:
+        raise QueryError(f"the model takes images of shape {shape}, got {pixels.shape}.")
+    scores = score(pixels).astype(np.float64)
     probabilities = None
     if kind == "logits":
         exponentials = np.exp(scores - scores.max())

@@ -94,7 +94,7 @@ class Query:
         check(
             self.outputs in ("logits", "relu"), f"outputs must be 'logits' or 'relu', got {self.outputs!r}."
         )
-        norm_named(self.norm)
+        object.__setattr__(self, "norm", norm_named(self.norm).name)
 
     def domain(self) -> Domain:
         """The box, the cap and the ball."""

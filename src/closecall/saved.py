@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from closecall.eight_bit import encode_png, enlarge, to_steps, why_no_png
 from closecall.errors import InputError
-from closecall.files import prepare_folder, write_whole
+from closecall.files import explaining_failed_writes, write_whole
 from closecall.norms import norm_named
 from closecall.pictures import image_picture, verdict_picture
 from closecall.verdict import Image, Verdict
@@ -43,7 +43,6 @@ def save_verdict(
     `model` is where the model came from, for whoever replays it; `origin` where the image came from.
     """
     folder = Path(folder)
-    prepare_folder(folder)
     names = class_names or tuple(str(number) for number in range(len(verdict.scores_before)))
     files = {ORIGINAL: npy_bytes(verdict.image), PICTURE: verdict_picture(verdict, names)}
     if verdict.witness is not None:
@@ -74,7 +73,6 @@ def witness_files(witness: Image, pixel_range: tuple[float, float]) -> dict[str,
 def save_ideal(record: Mapping[str, Any], image: Image, folder: str | Path, *, title: str) -> None:
     """Write an ideal image, what is known about it and a picture of it into a folder."""
     folder = Path(folder)
-    prepare_folder(folder)
     described = {**record, "image": IMAGE, "model": located(str(record["model"]))}
     files = {IMAGE: npy_bytes(image), PICTURE: image_picture(image, title), IDEAL: json_bytes(described)}
     write_files(folder, files)
@@ -82,13 +80,12 @@ def save_ideal(record: Mapping[str, Any], image: Image, folder: str | Path, *, t
 
 def write_files(folder: Path, files: Mapping[str, bytes], *, stale: Iterable[str] = ()) -> None:
     """Write files into a folder, after removing those that may be left from an earlier answer."""
-    try:
+    with explaining_failed_writes(f"the answer into {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
         for name in stale:
             (folder / name).unlink(missing_ok=True)
         for name, content in files.items():
             write_whole(folder / name, content)
-    except OSError as error:
-        raise InputError(f"Cannot write the answer into {folder}: {error.strerror or error}.") from error
 
 
 def json_bytes(record: Mapping[str, Any]) -> bytes:

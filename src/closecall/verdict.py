@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from closecall._version import __version__
 from closecall.attacks import slack_and_gradient
 from closecall.domain import Domain
 from closecall.eight_bit import PngReplay
+from closecall.naming import class_named
 from closecall.network import Network
 from closecall.query import Goal
 from closecall.readers.classifier import Classifier
@@ -67,23 +68,25 @@ class Verdict:
     png: PngReplay | None = None
     version: str = __version__
 
-    def summary(self) -> str:
-        """The answer in one sentence."""
+    def summary(self, class_names: Sequence[str] | None = None) -> str:
+        """The answer in one sentence; classes that have names are given with them."""
         low = f"{self.lower_bound:.6g}"
+        before = class_named(self.predicted_before, class_names)
+        after = "" if self.predicted_after is None else class_named(self.predicted_after, class_names)
         if self.distance == 0:
             return (
-                f"Already misclassified: the image of label {self.label} is seen as a "
-                f"{self.predicted_before}, so the distance is 0."
+                f"Already misclassified: the image of label {class_named(self.label, class_names)} "
+                f"is seen as a {before}, so the distance is 0."
             )
         if self.outcome == "nearest":
             return (
-                f"Nearest: {self.norm} distance {self.distance:.6g} turns {self.predicted_before} into "
-                f"{self.predicted_after}; proven that none is nearer than {low}."
+                f"Nearest: {self.norm} distance {self.distance:.6g} turns {before} into {after}; "
+                f"proven that none is nearer than {low}."
             )
         if self.outcome == "adversarial":
             return (
-                f"Adversarial: {self.norm} distance {self.distance:.6g} turns {self.predicted_before} into "
-                f"{self.predicted_after}; the nearest lies between {low} and {self.distance:.6g}."
+                f"Adversarial: {self.norm} distance {self.distance:.6g} turns {before} into {after}; "
+                f"the nearest lies between {low} and {self.distance:.6g}."
             )
         if self.outcome == "robust":
             where = (

@@ -54,6 +54,8 @@ def decide(classifier: Classifier, question: Property, *, seconds: float, thread
             if found is not None:
                 return Decision("sat", found.image, first_scores(classifier, found.image))
             doubt = "unknown"
+        elif outcome.status == "interrupted":
+            return Decision("unknown")
         elif outcome.status != "proven":
             doubt = "timeout"
     return Decision("unsat" if doubt is None else doubt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 
+import pytest
 from rich.console import Console
 
 from closecall.cli.progress import LiveLine, sentence, showing_interval, waiting
@@ -12,16 +13,29 @@ from closecall.cli.progress import LiveLine, sentence, showing_interval, waiting
 
 def test_the_interval_in_words() -> None:
     assert sentence("distance", 3.61, 4.29, 1204, 7.2) == "3.61 ≤ distance ≤ 4.29 · 1,204 nodes · 7 s"
-    assert sentence("lead", -math.inf, math.inf, 0, 0.1) == "lead · 0 nodes · 0 s"
+    assert sentence("distance", 0.5, math.inf, 0, 0.1) == "0.5 ≤ distance ≤ ? · 0 s"
+    assert sentence("lead", -math.inf, 2.0, 0, 0.1) == "? ≤ lead ≤ 2 · 0 s"
+    assert sentence("lead", -math.inf, math.inf, 0, 3.1) == "looking for a first answer · 3 s"
 
 
-def test_elsewhere_few_lines() -> None:
+@pytest.mark.parametrize("options", [{}, {"force_terminal": True, "quiet": True}], ids=["elsewhere", "quiet"])
+def test_nothing_where_nobody_looks(options: dict[str, bool]) -> None:
     text = io.StringIO()
-    with showing_interval(console=Console(file=text, width=200)) as report:
+    console = Console(file=text, width=200, **options)
+    with waiting("reading", console):
+        pass
+    with showing_interval(console=console) as report:
         for second in range(20):
             report(second / 100, 1.0, second, float(second))
-    shown = text.getvalue().splitlines()
-    assert [line.rsplit(" · ", 1)[1] for line in shown] == ["2 s", "4 s", "8 s", "16 s"]
+    assert text.getvalue() == ""
+
+
+def test_a_bound_that_was_shown_is_never_taken_back() -> None:
+    """A method that hands over to another starts with looser bounds, which hold no less."""
+    line = LiveLine("distance")
+    for lower, upper in [(0.0, math.inf), (1.5, 4.0), (0.0, 3.0), (-math.inf, math.inf), (5.0, 6.0)]:
+        line(lower, upper, 3, 0.1)
+    assert (line.lower, line.upper) == (3.0, 3.0)
 
 
 def test_on_a_terminal_the_line_is_live_and_leaves_nothing_behind() -> None:
@@ -42,5 +56,7 @@ def test_the_seconds_go_on_between_reports() -> None:
     line = LiveLine("distance")
     line.began -= 7.0
     assert line.__rich__().plain == "looking for a first answer · 7 s"
+    line(1.0, math.inf, 0, 0.2)
+    assert line.__rich__().plain == "1 ≤ distance ≤ ? · 7 s"
     line(1.0, 2.0, 3, 0.5)
     assert line.__rich__().plain == "1 ≤ distance ≤ 2 · 3 nodes · 7 s"

@@ -43,7 +43,16 @@ def test_nearest_finds_the_known_distance(run, brightest, pixels, norm, target, 
     assert (answer["label"], answer["predicted_before"]) == (0, 0)
     assert answer["target"] == {"any": None, "3": 3, "paper": 2}[target]
     assert answer["replayed"] is True
-    assert answer["witness"] is None
+    assert answer["saved"] is None
+    witness = np.array(answer["witness"])
+    assert witness.shape == (1, 2, 2)
+    moved = (witness - np.load(image)).ravel()
+    measures = {"l1": np.abs(moved).sum(), "linf": np.abs(moved).max(), "l2": np.sqrt((moved**2).sum())}
+    assert measures.get(norm, np.count_nonzero(moved)) == pytest.approx(answer["distance"], rel=1e-6)
+    # The scores of this network are the pixels themselves.
+    np.testing.assert_allclose(answer["scores_before"], [0.9, 0.5, 0.1, 0.0], atol=1e-6)
+    np.testing.assert_allclose(answer["scores_after"], witness.ravel(), atol=1e-6)
+    assert answer["class_names"] == ["0", "1", "2", "3"]
 
 
 def test_margin_ratio_and_cap_reach_the_question(run, brightest, pixels) -> None:
@@ -119,7 +128,8 @@ def test_out_writes_the_answer_and_a_picture(run, brightest, pixels, tmp_path: P
     image, out = pixels(0.9, 0.5, 0.1, 0.0), tmp_path / "deep" / "answer"
     ran = run("nearest", "--model", brightest, "--image", image, "--out", out, "--json")
     answer, saved = json.loads(ran.out), json.loads((out / "verdict.json").read_text())
-    assert answer["witness"] == str(out / "witness.npy")
+    assert answer["saved"] == str(out)
+    np.testing.assert_array_equal(np.load(out / "witness.npy"), np.array(answer["witness"], np.float32))
     assert saved["distance"] == answer["distance"]
     assert np.abs(np.load(out / "witness.npy") - np.load(image)).sum() == pytest.approx(answer["distance"])
     np.testing.assert_array_equal(np.load(out / "original.npy"), np.load(image))
@@ -136,11 +146,13 @@ def test_ideal_leads_by_as_much_as_pixels_allow(run, brightest, tmp_path: Path) 
     answer = json.loads(ran.out)
     assert (ran.code, answer["outcome"]) == (0, "ideal")
     assert answer["lead"] == pytest.approx(1.0, abs=1e-4)
-    np.testing.assert_allclose(np.load(answer["image"]).ravel(), [0, 0, 1, 0], atol=1e-4)
+    np.testing.assert_allclose(np.array(answer["image"]), [[[0, 0], [1, 0]]], atol=1e-4)
+    np.testing.assert_allclose(answer["scores"], [0, 0, 1, 0], atol=1e-4)
+    np.testing.assert_array_equal(np.load(tmp_path / "image.npy"), np.array(answer["image"], np.float32))
     assert json.loads((tmp_path / "ideal.json").read_text())["target"] == 2
     assert (tmp_path / "picture.png").stat().st_size > 1000
     costs = json.loads(run(*common, "--unit-cost", 1).out)
-    assert (costs["outcome"], costs["lead_bound"], costs["image"]) == ("optimal for costs", None, None)
+    assert (costs["outcome"], costs["lead_bound"], costs["saved"]) == ("optimal for costs", None, None)
 
 
 def test_too_little_time_is_unresolved(run, tmp_path: Path) -> None:

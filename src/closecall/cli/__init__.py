@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from closecall._version import __version__
-from closecall.errors import ClosecallError, InputError
+from closecall.cli.ending import INTERRUPTED, run, say, show_every_letter
+
+
+class Commands(TyperGroup):
+    """All commands; one that does not say itself what Ctrl-C left behind says at least that it came."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say("interrupted before it was done.")
+            raise typer.Exit(INTERRUPTED) from None
+
 
 app = typer.Typer(
     name="closecall",
+    cls=Commands,
     help="How close is the call? The provably nearest image that changes a classifier's mind.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 
@@ -38,13 +51,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; a deliberate error becomes one sentence and an exit code."""
-    try:
-        app()
-    except ClosecallError as error:
-        if "--debug" in sys.argv:
-            raise
-        typer.echo(f"closecall: {error}", err=True)
-        sys.exit(2 if isinstance(error, InputError) else 1)
+    show_every_letter()
+    sys.exit(run(app, debug="--debug" in sys.argv))
 
 
 from closecall.cli import bench as _bench  # noqa: E402, F401

@@ -32,6 +32,16 @@ class Subject:
     origin: dict[str, Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """An image of a data set, its label and its place."""
+
+    image: NDArray[np.float32]
+    label: int
+    class_names: tuple[str, ...]
+    origin: dict[str, Any]
+
+
 def find_subject(
     model: str,
     dataset: str | None,
@@ -43,40 +53,59 @@ def find_subject(
     """Read the model and the image, from a data set or from a file."""
     from closecall.cli.progress import waiting
 
+    check_place(dataset, index, image)
+    if dataset is not None and label is not None:
+        raise InputError("A data set brings its own labels: leave --label out beside --dataset.")
+    with waiting("reading the model and the image"):
+        if dataset is not None:
+            picked = pick(dataset, index, split)
+            classifier = read_model(model, picked.image.shape)
+            return Subject(classifier, picked.image, picked.label, picked.class_names, picked.origin)
+        return _from_file(model, cast("Path", image), label)
+
+
+def check_place(dataset: str | None, index: int | None, image: Path | None) -> None:
+    """An image comes from a data set, with its number there, or from a file."""
     if (dataset is None) == (image is None):
         said = "neither was" if dataset is None else "both were"
         raise InputError(f"Give the image by --dataset and --index, or by --image: {said} given.")
     if image is not None and index is not None:
         raise InputError("--index counts the images of a --dataset: leave it out beside --image.")
-    with waiting("reading the model and the image"):
-        if dataset is not None:
-            return _from_dataset(model, dataset, index, split, label)
-        return _from_file(model, cast("Path", image), label)
+    if dataset is not None and index is None:
+        raise InputError(f"Which image of {dataset}? Add --index, counted from 0.")
+    if image is not None and not image.is_file():
+        state = f"{image} is a folder, not an image" if image.is_dir() else f"There is no image file {image}"
+        raise InputError(f"{state}: give a .png, .jpg or .npy file.")
 
 
-def _from_dataset(model: str, dataset: str, index: int | None, split: str, label: int | None) -> Subject:
+def pick(dataset: str, index: int | None, split: str) -> Picked:
+    """Read one image of a data set."""
     from closecall import data
 
-    if index is None:
-        raise InputError(f"Which image of {dataset}? Add --index, counted from 0.")
-    if label is not None:
-        raise InputError("A data set brings its own labels: leave --label out beside --dataset.")
     images = data.load(dataset, cast("Split", split))
-    picked, known = images.image(index), int(images.labels[index])
-    classifier = read_model(model, images.input_shape)
-    origin = {"dataset": dataset, "split": split, "index": index}
-    return Subject(classifier, picked, known, images.class_names, origin)
+    number = cast("int", index)
+    origin = {"dataset": dataset, "split": split, "index": number}
+    return Picked(images.image(number), int(images.labels[number]), images.class_names, origin)
 
 
 def _from_file(model: str, image: Path, label: int | None) -> Subject:
     from closecall import data
 
-    if not image.is_file():
-        raise InputError(f"There is no image file {image}.")
     classifier = read_model(model)
     pixels = data.load_image(image, picture_shape(classifier.network.input_shape))
-    names = tuple(str(number) for number in range(classifier.network.classes))
+    names = class_names_of(model, classifier.network.classes)
     return Subject(classifier, pixels, label, names, {"image": str(image)})
+
+
+def class_names_of(model: str, classes: int) -> tuple[str, ...]:
+    """The names that a model's training wrote beside it; else the numbers of its classes."""
+    if not model.lower().endswith(".onnx"):
+        from closecall.models import describe
+
+        names = describe(model).get("class_names")
+        if isinstance(names, list) and len(names) == classes:
+            return tuple(str(name) for name in names)
+    return tuple(str(number) for number in range(classes))
 
 
 def read_model(model: str, shape: tuple[int, ...] | None = None) -> Classifier:

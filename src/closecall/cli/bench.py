@@ -9,15 +9,20 @@ from typing import Annotated
 import typer
 
 from closecall.cli import app
-
-INTERRUPTED = 130
+from closecall.cli import options as o
+from closecall.cli.completion import YARDSTICKS, one_of
+from closecall.cli.ending import FAILED, INTERRUPTED, say
+from closecall.cli.output import lines_console, print_json
 
 
 @app.command()
 def bench(
     yardsticks: Annotated[
         list[str] | None,
-        typer.Argument(help="Any of paper, gurobi, highs, cnn, wide and growth; all by default."),
+        typer.Argument(
+            help="Any of paper, gurobi, highs, cnn, wide and growth; all by default.",
+            autocompletion=one_of(*YARDSTICKS),
+        ),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full/--quick", help="All images and long limits, for hours; or a few of each.")
@@ -30,6 +35,8 @@ def bench(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for PERFORMANCE.md and its pictures.")] = Path("docs"),
+    as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Measure how fast `auto` is beside other methods and solvers, and write PERFORMANCE.md.
 
@@ -40,20 +47,27 @@ def bench(
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
 
-    from rich.console import Console
+    from closecall.cli.progress import waiting
 
-    from closecall.bench import PAGE, measure_all
-    from closecall.bench.yardsticks import yardsticks_named
+    with waiting("starting"):
+        from closecall.bench import PAGE, measure_all
+        from closecall.bench.yardsticks import yardsticks_named
 
-    console = Console(highlight=False, soft_wrap=True, markup=False)
     chosen = yardsticks_named(yardsticks or [])
     try:
-        wrong = measure_all(chosen, "full" if full else "quick", out, mnistfc, console.print)
+        with waiting("measuring"):
+            wrong = measure_all(
+                chosen, "full" if full else "quick", out, mnistfc, lines_console(as_json).print
+            )
     except KeyboardInterrupt:
-        typer.echo("closecall: interrupted; run the same command again to go on.", err=True)
+        say("interrupted; run the same command again to go on.")
         raise typer.Exit(INTERRUPTED) from None
-    console.print(f"The page is {out / PAGE}")
+    if as_json:
+        names = [yardstick.name for yardstick in chosen]
+        print_json({"page": str(out / PAGE), "yardsticks": names, "wrong": [*wrong]})
+    else:
+        typer.echo(f"The page is {out / PAGE}")
     for found in wrong:
-        typer.echo(f"closecall: WRONG ANSWER: {found}", err=True)
+        say(f"WRONG ANSWER: {found}")
     if wrong:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)

@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from closecall.cli import completion as c
+
 QUESTION, IMAGE, SEARCH, COSTS = "The question", "The image", "The search", "The paper's extra costs"
+
+
+def read_amount(text: str | float) -> float:
+    """A number, or a fraction such as 8/255."""
+    above, slash, below = str(text).partition("/")
+    try:
+        return float(Fraction(above) / Fraction(below)) if slash else float(above)
+    except ZeroDivisionError:
+        raise typer.BadParameter(f"{text!r} divides by zero") from None
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is neither a number nor a fraction such as 8/255") from None
+
+
+def _heed_quiet(wanted: bool) -> bool:
+    from closecall.consoles import ask_for_quiet
+
+    ask_for_quiet(wanted)
+    return wanted
+
 
 Model = Annotated[
     str,
-    typer.Option("--model", help="An .onnx file, a folder that `closecall train` wrote, or zoo:NAME."),
+    typer.Option(
+        "--model",
+        help="An .onnx file, a folder that `closecall train` wrote, or zoo:NAME.",
+        autocompletion=c.complete_model,
+    ),
 ]
 DatasetName = Annotated[
     str | None,
-    typer.Option("--dataset", help="digits, mnist, fashion, cifar10, or a path.", rich_help_panel=IMAGE),
+    typer.Option(
+        "--dataset",
+        help="digits, mnist, fashion, cifar10, or a path.",
+        rich_help_panel=IMAGE,
+        autocompletion=c.complete_dataset,
+    ),
 ]
 Index = Annotated[
     int | None, typer.Option("--index", help="Which image, counted from 0.", rich_help_panel=IMAGE)
 ]
-SplitName = Annotated[str, typer.Option("--split", help="test or train.", rich_help_panel=IMAGE)]
+SplitName = Annotated[
+    str,
+    typer.Option("--split", help="test or train.", rich_help_panel=IMAGE, autocompletion=c.one_of(*c.SPLITS)),
+]
 ImageFile = Annotated[
     Path | None,
     typer.Option("--image", help="A .png, .jpg or .npy file instead of a data set.", rich_help_panel=IMAGE),
@@ -37,6 +71,7 @@ Preset = Annotated[
         "--preset",
         help="paper: L1, target paper, ratio 1.2, relu outputs, cap 0.2; options given beside it win.",
         rich_help_panel=QUESTION,
+        autocompletion=c.one_of(*c.PRESETS),
     ),
 ]
 Target = Annotated[
@@ -45,12 +80,37 @@ Target = Annotated[
         "--target",
         help="any other class (the default), paper for (label + 5) mod 10, or the number of a class.",
         rich_help_panel=QUESTION,
+        autocompletion=c.one_of(*c.TARGETS),
     ),
 ]
-NormName = Annotated[str | None, typer.Option("--norm", help="l1, l2, linf or l0.", rich_help_panel=QUESTION)]
+NormName = Annotated[
+    str | None,
+    typer.Option(
+        "--norm",
+        help="l1, l2, linf or l0.",
+        rich_help_panel=QUESTION,
+        autocompletion=c.one_of(*c.NORMS),
+    ),
+]
+Radius = Annotated[
+    float | None,
+    typer.Option(
+        "--radius",
+        help="Look only within this distance, such as 8/255.",
+        rich_help_panel=QUESTION,
+        parser=read_amount,
+        metavar="NUMBER",
+    ),
+]
 Cap = Annotated[
     float | None,
-    typer.Option("--cap", help="The most that any pixel may change, such as 0.2.", rich_help_panel=QUESTION),
+    typer.Option(
+        "--cap",
+        help="The most that any pixel may change, such as 0.2 or 51/255.",
+        rich_help_panel=QUESTION,
+        parser=read_amount,
+        metavar="NUMBER",
+    ),
 ]
 Margin = Annotated[
     float | None,
@@ -58,6 +118,8 @@ Margin = Annotated[
         "--margin",
         help="By how much the new class must lead; 0.001 by default.",
         rich_help_panel=QUESTION,
+        parser=read_amount,
+        metavar="NUMBER",
     ),
 ]
 Ratio = Annotated[
@@ -71,12 +133,29 @@ Ratio = Annotated[
 OutputsName = Annotated[
     str | None,
     typer.Option(
-        "--outputs", help="logits, or relu for a ReLU on the class scores.", rich_help_panel=QUESTION
+        "--outputs",
+        help="logits, or relu for a ReLU on the class scores.",
+        rich_help_panel=QUESTION,
+        autocompletion=c.one_of(*c.OUTPUTS),
     ),
 ]
-Method = Annotated[str, typer.Option("--method", help="auto, milp or milp-basic.", rich_help_panel=SEARCH)]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="auto, milp or milp-basic.",
+        rich_help_panel=SEARCH,
+        autocompletion=c.one_of(*c.METHODS),
+    ),
+]
 Solver = Annotated[
-    str, typer.Option("--solver", help="highs, scip, gurobi or cplex.", rich_help_panel=SEARCH)
+    str,
+    typer.Option(
+        "--solver",
+        help="highs, scip, gurobi or cplex.",
+        rich_help_panel=SEARCH,
+        autocompletion=c.one_of(*c.SOLVERS),
+    ),
 ]
 TimeLimit = Annotated[
     float, typer.Option("--time-limit", help="Seconds for the whole search.", rich_help_panel=SEARCH)
@@ -96,6 +175,10 @@ ClassCost = Annotated[
     float, typer.Option("--class-cost", help="Reward for the wanted class's score.", rich_help_panel=COSTS)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", help="Show no progress, only the answer and errors.", callback=_heed_quiet),
+]
 Out = Annotated[Path | None, typer.Option("--out", help="A folder for the answer, its images and a picture.")]
 
 SECONDS = 60.0

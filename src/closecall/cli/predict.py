@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from closecall.cli import app
+from closecall.cli import options as o
+from closecall.cli.asking import check_place, class_names_of, pick
+from closecall.cli.output import print_json
+from closecall.naming import class_named
+
+if TYPE_CHECKING:
+    from closecall.predicting import Prediction
 
 MOST_SHOWN = 5
 
 
 @app.command()
 def predict(
-    model: Annotated[
-        str, typer.Option(help="An .onnx file, a folder that `closecall train` wrote, or zoo:NAME.")
-    ],
-    image: Annotated[Path, typer.Option(help="A .png, .jpg or .npy file of the size the model takes.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
+    model: o.Model,
+    dataset: o.DatasetName = None,
+    index: o.Index = None,
+    split: o.SplitName = "test",
+    image: o.ImageFile = None,
+    as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Say which class a model sees on a picture, with the scores of all classes."""
     from dataclasses import asdict
 
-    from closecall.predicting import predict as classify
+    from closecall.cli.progress import waiting
 
-    prediction = classify(model, image)
+    check_place(dataset, index, image)
+    with waiting("reading the model and the image"):
+        from closecall.predicting import predict as classify
+
+        picked = None if dataset is None else pick(dataset, index, split)
+        prediction = classify(model, str(image) if picked is None else picked.image)
+        classes = len(prediction.scores)
+        names = class_names_of(model, classes) if picked is None else picked.class_names
     if as_json:
-        typer.echo(json.dumps({"model": model, "image": str(image), **asdict(prediction)}))
+        origin: dict[str, Any] = {"image": str(image)} if picked is None else picked.origin
+        true_label = None if picked is None else picked.label
+        named = {"class_names": list(names), "true_label": true_label}
+        print_json({"model": model, "origin": origin, **asdict(prediction), **named})
         return
-    typer.echo(f"{image} is a {prediction.label}, says {model}.")
+    what = str(image) if picked is None else f"Image {index} of {dataset}"
+    truth = "" if picked is None else f"; its label is {class_named(picked.label, names)}"
+    typer.echo(f"{what} is a {class_named(prediction.label, names)}, says {model}{truth}.")
+    show_ranking(prediction, names)
+
+
+def show_ranking(prediction: Prediction, names: tuple[str, ...]) -> None:
+    """The classes with the largest scores."""
     values = prediction.probabilities or prediction.scores
-    named = {"logits": "probability", "lengths": "capsule length", "outputs": "output"}[prediction.kind]
-    ranking = sorted(range(len(values)), key=lambda label: -values[label])
-    for label in ranking[:MOST_SHOWN]:
-        typer.echo(f"  class {label}: {named} {values[label]:.4f}")
+    unit = {"logits": "probability", "lengths": "capsule length", "outputs": "output"}[prediction.kind]
+    for label in sorted(range(len(values)), key=lambda label: -values[label])[:MOST_SHOWN]:
+        typer.echo(f"  class {class_named(label, names)}: {unit} {values[label]:.4f}")

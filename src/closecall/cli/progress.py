@@ -1,4 +1,4 @@
-"""The proven interval while a search goes on: live on a terminal, now and then a plain line elsewhere."""
+"""What a command waits for and the proven interval of its search, live on a terminal and nowhere else."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from closecall.consoles import shows_progress, stderr_console
+
 if TYPE_CHECKING:
     from closecall.milp import OnProgress
 
-SECONDS_BEFORE_THE_FIRST_LINE = 2.0
-
-
-def stderr_console() -> Console:
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+SECONDS_BEFORE_SECONDS = 2.0
 
 
 @contextmanager
 def waiting(what: str, console: Console | None = None) -> Iterator[None]:
-    """Say on a terminal what is being waited for."""
+    """Say on a terminal what is being waited for, and after a while for how long."""
     console = console or stderr_console()
-    if not console.is_terminal:
+    if not shows_progress(console):
         yield
         return
-    with console.status(what):
+    with console.status(Wait(what)):
         yield
 
 
@@ -36,47 +34,48 @@ def waiting(what: str, console: Console | None = None) -> Iterator[None]:
 def showing_interval(what: str = "distance", console: Console | None = None) -> Iterator[OnProgress]:
     """Give an `on_progress` that shows the interval of `what` on stderr."""
     console = console or stderr_console()
-    if not console.is_terminal:
-        yield SparseLines(console, what)
-        return
     shown = LiveLine(what)
+    if not shows_progress(console):
+        yield shown
+        return
     with console.status(shown):
         yield shown
 
 
-class LiveLine:
-    """The latest interval; the seconds go on between two reports."""
+class Wait:
+    """What is being waited for; the seconds go on."""
 
     def __init__(self, what: str) -> None:
-        self.what = what
-        self.latest: tuple[float, float, int] | None = None
-        self.began = time.perf_counter()
-
-    def __call__(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
-        self.latest = lower, upper, nodes
+        self.what, self.began = what, time.perf_counter()
 
     def __rich__(self) -> Text:
         seconds = time.perf_counter() - self.began
-        if self.latest is None:
-            return Text(f"looking for a first answer · {seconds:.0f} s")
-        return Text(sentence(self.what, *self.latest, seconds))
+        return Text(self.what if seconds < SECONDS_BEFORE_SECONDS else f"{self.what} · {seconds:.0f} s")
 
 
-class SparseLines:
-    """A plain line after two seconds, then each time the search has gone on for twice as long."""
+class LiveLine:
+    """The best interval of all reports; the seconds go on between two of them."""
 
-    def __init__(self, console: Console, what: str) -> None:
-        self.console, self.what = console, what
-        self.next = SECONDS_BEFORE_THE_FIRST_LINE
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.lower, self.upper, self.nodes = -math.inf, math.inf, 0
+        self.began = time.perf_counter()
 
     def __call__(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
-        if seconds >= self.next:
-            self.next = 2 * seconds
-            self.console.print(sentence(self.what, lower, upper, nodes, seconds))
+        """Take a report: every bound holds, so one that is looser than an earlier one says nothing new."""
+        self.upper = min(self.upper, upper)
+        self.lower = min(max(self.lower, lower), self.upper)
+        self.nodes = nodes
+
+    def __rich__(self) -> Text:
+        seconds = time.perf_counter() - self.began
+        return Text(sentence(self.what, self.lower, self.upper, self.nodes, seconds))
 
 
 def sentence(what: str, lower: float, upper: float, nodes: int, seconds: float) -> str:
-    """Such as: 3.61 ≤ distance ≤ 4.29 · 1,204 nodes · 7 s."""
-    left = "" if math.isinf(lower) else f"{lower:.4g} ≤ "
-    right = "" if math.isinf(upper) else f" ≤ {upper:.4g}"
-    return f"{left}{what}{right} · {nodes:,} nodes · {seconds:.0f} s"
+    """Such as: 3.61 ≤ distance ≤ 4.29 · 1,204 nodes · 7 s; an end not known yet is a question mark."""
+    if math.isinf(lower) and math.isinf(upper):
+        return f"looking for a first answer · {seconds:.0f} s"
+    left, right = ("?" if math.isinf(end) else f"{end:.4g}" for end in (lower, upper))
+    counted = f" · {nodes:,} nodes" if nodes else ""
+    return f"{left} ≤ {what} ≤ {right}{counted} · {seconds:.0f} s"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,14 +10,16 @@ import typer
 from closecall.cli import app
 from closecall.cli import options as o
 from closecall.cli.asking import Subject, find_subject, meaning, read_model
+from closecall.cli.ending import INTERRUPTED, say
+from closecall.cli.output import print_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from closecall.ideal_image import Ideal
     from closecall.verdict import Verdict
 
 UNRESOLVED = 3
-INTERRUPTED = 130
 
 
 @app.command()
@@ -36,6 +37,7 @@ def nearest(
     margin: o.Margin = None,
     ratio: o.Ratio = None,
     outputs: o.OutputsName = None,
+    radius: o.Radius = None,
     unit_cost: o.UnitCost = 0.0,
     inactive_penalty: o.InactivePenalty = 0.0,
     class_cost: o.ClassCost = 0.0,
@@ -46,10 +48,12 @@ def nearest(
     gap: o.Gap = o.GAP,
     out: o.Out = None,
     as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Find the nearest image that the model classifies otherwise, and prove that none is nearer.
 
-    Exit code 0: answered (at least with an adversarial image and a proven interval); 3: unresolved.
+    With --radius only images within that distance count; `robust` if there is none. Exit code 0: answered (at
+    least with an adversarial image and a proven interval); 3: unresolved.
     """
     asked = meaning(
         preset, norm=norm, target=target, cap=cap, margin=margin, ratio=ratio, outputs=outputs
@@ -70,7 +74,7 @@ def nearest(
 
         costs = Costs(unit_cost, inactive_penalty, class_cost)
         return find_nearest(
-            subject.classifier, subject.image, subject.label, **asked, **how,
+            subject.classifier, subject.image, subject.label, radius=radius, **asked, **how,
             costs=costs if costs.any else None, on_progress=report,
         )  # fmt: skip
 
@@ -80,7 +84,15 @@ def nearest(
 @app.command()
 def certify(
     model: o.Model,
-    radius: Annotated[float, typer.Option(help="How far the image may move.", rich_help_panel=o.QUESTION)],
+    radius: Annotated[
+        float,
+        typer.Option(
+            help="How far the image may move, such as 0.03 or 8/255.",
+            rich_help_panel=o.QUESTION,
+            parser=o.read_amount,
+            metavar="NUMBER",
+        ),
+    ],
     dataset: o.DatasetName = None,
     index: o.Index = None,
     split: o.SplitName = "test",
@@ -98,6 +110,7 @@ def certify(
     threads: o.Threads = 1,
     out: o.Out = None,
     as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Is there any image within the radius that the model classifies otherwise?
 
@@ -136,54 +149,70 @@ def ideal(
     gap: o.Gap = o.GAP,
     out: o.Out = None,
     as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Find the image that the model finds the best example of a class.
 
     The lead of that class's score over all others is maximised over the pixel box; with costs, the paper's
     objective is minimised instead. Exit code 0: proven best; 3: the interval is still open.
     """
-    from closecall.cli.progress import showing_interval
     from closecall.files import prepare_folder
-    from closecall.ideal_image import ideal as find_ideal
-    from closecall.saved import IMAGE, save_ideal
 
     how: dict[str, Any] = {"solver": solver, "time_limit": time_limit, "threads": threads, "gap": gap}
     check_how(how)
     if out is not None:
         prepare_folder(out)
-    try:
-        with showing_interval("lead") as report:
-            found = find_ideal(
-                read_model(model), target, unit_cost=unit_cost, inactive_penalty=inactive_penalty,
-                class_cost=class_cost, on_progress=report, **how,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        raise stopped() from None
-    record = {**found.to_json(), "image": None, "model": model}
-    if out is not None:
-        save_ideal(record, found.image, out, title=f"the ideal {target}")
-        record["image"] = str(out / IMAGE)
-    show(record, found.summary(), found.notes, out, as_json)
+    costs = {"unit_cost": unit_cost, "inactive_penalty": inactive_penalty, "class_cost": class_cost}
+    found = find_best(model, target, {**costs, **how})
+    record = {
+        **found.to_json(),
+        "image": found.image.tolist(),
+        "scores": found.scores.tolist(),
+        "model": model,
+    }
+
+    def save(folder: Path) -> None:
+        from closecall.saved import save_ideal
+
+        save_ideal({**record, "image": None}, found.image, folder, title=f"the ideal {target}")
+
+    save_and_show(save, record, found.summary(), out, as_json)
     if found.outcome == "unresolved":
         raise typer.Exit(UNRESOLVED)
 
 
+def find_best(model: str, target: int, wishes: Mapping[str, Any]) -> Ideal:
+    from closecall.cli.progress import showing_interval, waiting
+
+    try:
+        with waiting("reading the model"):
+            from closecall.ideal_image import ideal as find_ideal
+
+            classifier = read_model(model)
+        with showing_interval("lead") as report:
+            return find_ideal(classifier, target, on_progress=report, **wishes)
+    except KeyboardInterrupt:
+        raise stopped() from None
+
+
 def check_how(how: Mapping[str, Any]) -> None:
     """Refuse a bad way to search before anything slow happens."""
+    from closecall.cli.progress import waiting
     from closecall.errors import MissingExtraError
-    from closecall.search import How
-    from closecall.solvers import available
 
-    How(**how)
+    with waiting("starting"):
+        from closecall.search import How
+        from closecall.solvers import available
+
+        How(**how)
     if how["solver"] not in available():
         raise MissingExtraError(f"The {how['solver']} solver", how["solver"])
 
 
 def answer(search: Any, model: str, subject: Subject, out: Path | None, as_json: bool) -> None:
-    """Search with the interval on show, save and print the verdict, and end with its exit code."""
+    """Search with the interval on show, print and save the verdict, and end with its exit code."""
     from closecall.cli.progress import showing_interval
     from closecall.files import prepare_folder
-    from closecall.saved import WITNESS, save_verdict
 
     if out is not None:
         prepare_folder(out)
@@ -192,32 +221,58 @@ def answer(search: Any, model: str, subject: Subject, out: Path | None, as_json:
             verdict: Verdict = search(report)
     except KeyboardInterrupt:
         raise stopped() from None
-    record = {**verdict.to_json(), "witness": None, "model": model, "origin": subject.origin}
-    if out is not None:
-        save_verdict(verdict, out, model=model, class_names=subject.class_names, origin=subject.origin)
-        record["witness"] = None if verdict.witness is None else str(out / WITNESS)
-    summary = verdict.summary()
+    names = subject.class_names
+    record = {
+        **verdict.to_json(),
+        "witness": None if verdict.witness is None else verdict.witness.tolist(),
+        "scores_before": verdict.scores_before.tolist(),
+        "scores_after": None if verdict.scores_after is None else verdict.scores_after.tolist(),
+        "class_names": list(names),
+        "model": model,
+        "origin": subject.origin,
+    }
+
+    def save(folder: Path) -> None:
+        from closecall.saved import save_verdict
+
+        save_verdict(verdict, folder, model=model, class_names=names, origin=subject.origin)
+
+    summary = verdict.summary(names)
     if out is not None and verdict.png is not None:
         summary = f"{summary}\n{verdict.png.sentence()}"
-    show(record, summary, verdict.notes, out, as_json)
+    save_and_show(save, record, summary, out, as_json)
     if verdict.outcome == "unresolved":
         raise typer.Exit(UNRESOLVED)
 
 
 def stopped() -> typer.Exit:
-    typer.echo("closecall: interrupted before anything was proven.", err=True)
+    say("interrupted before anything was proven.")
     return typer.Exit(INTERRUPTED)
 
 
-def show(
-    record: Mapping[str, Any], summary: str, notes: tuple[str, ...], out: Path | None, as_json: bool
+def save_and_show(
+    save: Callable[[Path], None], record: Mapping[str, Any], summary: str, out: Path | None, as_json: bool
 ) -> None:
+    """Print the answer whatever becomes of its files: hours may have gone into it."""
+    from closecall.cli.progress import waiting
+
+    saved = None
+    try:
+        if out is not None:
+            with waiting(f"saving in {out}"):
+                save(out)
+            saved = str(out)
+    finally:
+        show({**record, "saved": saved}, summary, as_json)
+
+
+def show(record: Mapping[str, Any], summary: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(record, ensure_ascii=False, allow_nan=False))
+        print_json(record)
         return
     typer.echo(summary)
-    for note in notes:
+    for note in record["notes"]:
         typer.echo(f"Note: {note}.")
     plural = "" if record["nodes"] == 1 else "s"
     spent = f"{record['seconds']:.1f} s, {record['nodes']:,} node{plural}"
-    typer.echo(f"{spent}; saved in {out}" if out is not None else spent)
+    typer.echo(spent if record["saved"] is None else f"{spent}; saved in {record['saved']}")

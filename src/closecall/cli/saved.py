@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -11,7 +10,8 @@ import typer
 from closecall.cli import app
 from closecall.cli import options as o
 from closecall.cli.asking import find_subject, meaning, read_model
-from closecall.errors import InputError
+from closecall.cli.completion import FORMS, complete_model, one_of
+from closecall.cli.output import print_json
 
 if TYPE_CHECKING:
     from closecall.encode import Form
@@ -23,25 +23,33 @@ REFUTED = 1
 def replay(
     folder: Annotated[Path, typer.Argument(help="A folder that nearest or certify wrote with --out.")],
     model: Annotated[
-        str | None, typer.Option(help="The model, if it is no longer where it was when the answer was found.")
+        str | None,
+        typer.Option(
+            help="The model, if it is no longer where it was when the answer was found.",
+            autocompletion=complete_model,
+        ),
     ] = None,
     as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Check a saved verdict again, without any solver.
 
     Exit code 0: all that was claimed holds; 1: something does not.
     """
-    from closecall.checking import check_verdict
-    from closecall.saved import load_verdict
+    from closecall.cli.progress import waiting
 
-    saved = load_verdict(folder)
-    source = saved.model if model is None else model
-    checks = check_verdict(saved, read_model(source, saved.original.shape))
+    with waiting("reading and running the model"):
+        from closecall.checking import check_verdict
+        from closecall.saved import load_verdict
+
+        saved = load_verdict(folder)
+        source = saved.model if model is None else model
+        checks = check_verdict(saved, read_model(source, saved.original.shape))
     holds = all(check.holds for check in checks)
     if as_json:
         listed = [{"holds": check.holds, "sentence": check.sentence} for check in checks]
         record = {"holds": holds, "outcome": saved.record["outcome"], "model": source, "checks": listed}
-        typer.echo(json.dumps(record, ensure_ascii=False))
+        print_json(record)
     else:
         for check in checks:
             typer.echo(f"{'holds' if check.holds else 'FAILS'}  {check.sentence}")
@@ -54,10 +62,13 @@ def replay(
 @app.command("export-milp")
 def export_milp(
     model: o.Model,
-    out: Annotated[Path, typer.Option(help="The .mps file to write.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .mps, .mps.gz or .lp.")],
     form: Annotated[
         str,
-        typer.Option(help="tight: with linear bounds, for speed; paper: x − s with interval bounds."),
+        typer.Option(
+            help="tight: with linear bounds, for speed; paper: x − s with interval bounds.",
+            autocompletion=one_of(*FORMS),
+        ),
     ] = "tight",
     dataset: o.DatasetName = None,
     index: o.Index = None,
@@ -71,42 +82,44 @@ def export_milp(
     margin: o.Margin = None,
     ratio: o.Ratio = None,
     outputs: o.OutputsName = None,
-    radius: Annotated[
-        float | None, typer.Option(help="How far the image may move.", rich_help_panel=o.QUESTION)
-    ] = None,
+    radius: o.Radius = None,
     unit_cost: o.UnitCost = 0.0,
     inactive_penalty: o.InactivePenalty = 0.0,
     class_cost: o.ClassCost = 0.0,
     as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
-    """Write the MILP of a question as an MPS file, for any solver.
+    """Write the MILP of a question as an MPS or LP file, for any solver.
 
     Its optimum is the distance (for l2 its square) of the nearest image in the box that reaches the goal.
     """
-    from closecall.encode import Costs
-    from closecall.export import export_milp as milp_of
-    from closecall.milp import write_mps
+    from closecall.cli.progress import waiting
+    from closecall.files import explaining_failed_writes, prepare_file
 
+    with waiting("starting"):
+        from closecall.encode import Costs
+        from closecall.export import export_milp as milp_of
+        from closecall.lp_format import check_suffix, write_milp
+
+    check_suffix(out)
     asked = meaning(preset, norm=norm, target=target, cap=cap, margin=margin, ratio=ratio, outputs=outputs)
     subject = find_subject(model, dataset, index, split, image, label)
     costs = Costs(unit_cost, inactive_penalty, class_cost)
-    milp = milp_of(
-        subject.classifier,
-        subject.image,
-        subject.label,
-        form=cast("Form", form),
-        costs=costs if costs.any else None,
-        radius=radius,
-        **asked,
-    )
-    try:
-        write_mps(milp, out)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"Cannot write {out}: {reason}; choose another file with --out.") from error
+    prepare_file(out)
+    with waiting(f"writing {out}"), explaining_failed_writes(str(out)):
+        milp = milp_of(
+            subject.classifier,
+            subject.image,
+            subject.label,
+            form=cast("Form", form),
+            costs=costs if costs.any else None,
+            radius=radius,
+            **asked,
+        )
+        write_milp(milp, out)
     size = {"columns": milp.columns, "rows": milp.rows, "binaries": milp.binaries}
     if as_json:
-        typer.echo(json.dumps({"file": str(out), "form": form, **size}))
+        print_json({"file": str(out), "form": form, **size})
     else:
         said = ", ".join(f"{count:,} {name}" for name, count in size.items())
         typer.echo(f"{out}: {said}")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from closecall.cli import app
+from closecall.cli import options as o
+from closecall.cli.output import print_json
+
+if TYPE_CHECKING:
+    from closecall.vnncomp import Decision
 
 
 @app.command("vnncomp")
@@ -19,29 +24,42 @@ def vnncomp(
     result: Annotated[
         Path | None, typer.Option("--result", help="Write the answer to this file too.")
     ] = None,
+    as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Print sat (with a counterexample that onnxruntime confirms), unsat, unknown or timeout."""
     from closecall.cli.progress import waiting
-    from closecall.readers import read
-    from closecall.readers.vnnlib import read_property
-    from closecall.search import How
-    from closecall.vnncomp import decide
+    from closecall.files import explaining_failed_writes, prepare_file
 
-    how = How(time_limit=time_limit, threads=threads)
     with waiting("reading the model and the property"):
+        from closecall.readers import read
+        from closecall.readers.vnnlib import read_property
+        from closecall.search import How
+        from closecall.vnncomp import decide
+
+        how = How(time_limit=time_limit, threads=threads)
         classifier = read(model)
         asked = read_property(question, classifier.network.input_size, classifier.network.classes)
+    if result is not None:
+        prepare_file(result)
     with waiting("searching"):
         decision = decide(classifier, asked, seconds=how.time_limit, threads=how.threads)
-    if result is not None:
-        write(result, decision.text())
-    typer.echo(decision.text(), nl=False)
-
-
-def write(path: Path, text: str) -> None:
-    from closecall.errors import InputError
-
     try:
-        path.write_text(text)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; choose another --result.") from error
+        if result is not None:
+            with explaining_failed_writes(str(result)):
+                result.write_text(decision.text(), encoding="utf-8")
+    finally:
+        if as_json:
+            print_json({"model": str(model), "property": str(question), **to_json(decision)})
+        else:
+            typer.echo(decision.text(), nl=False)
+
+
+def to_json(decision: Decision) -> dict[str, Any]:
+    """The answer and the counterexample, the inputs in the model's own shape."""
+    inputs, outputs = decision.inputs, decision.outputs
+    return {
+        "answer": decision.answer,
+        "inputs": None if inputs is None else inputs.tolist(),
+        "outputs": None if outputs is None else outputs.tolist(),
+    }

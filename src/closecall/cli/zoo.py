@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from closecall.cli import app
+from closecall.cli import options as o
+from closecall.cli.output import print_json
 
 
 @app.command()
-def zoo() -> None:
+def zoo(as_json: o.AsJson = False, _quiet: o.Quiet = False) -> None:
     """List the trained models that come with the package."""
+    from closecall.cli.progress import waiting
+
+    with waiting("reading the zoo"):
+        from closecall.models.store import describe
+        from closecall.models.zoo import ZOO_PREFIX, zoo_names
+
+        described = {ZOO_PREFIX + name: describe(ZOO_PREFIX + name) for name in zoo_names()}
+    if as_json:
+        print_json({"models": [{"name": name, **facts} for name, facts in described.items()]})
+    else:
+        show_table(described)
+
+
+def show_table(described: Mapping[str, Mapping[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from closecall.models.store import describe
-    from closecall.models.zoo import ZOO_PREFIX, summarise, zoo_names
+    from closecall.models.zoo import summarise
 
     table = Table(title="Trained models in the package", caption="units: ReLU and pooling values per image")
     table.add_column("name", no_wrap=True)
@@ -20,14 +38,13 @@ def zoo() -> None:
     table.add_column("data")
     for heading in ("accuracy", "parameters", "units"):
         table.add_column(heading, justify="right")
-    for name in zoo_names():
-        described = describe(ZOO_PREFIX + name)
+    for name, facts in described.items():
         table.add_row(
-            ZOO_PREFIX + name,
-            summarise(described),
-            described["dataset"],
-            f"{described['accuracy']:.2%}",
-            f"{described['parameters']:,}",
-            f"{described['units']:,}",
+            name,
+            summarise(facts),
+            facts["dataset"],
+            f"{facts['accuracy']:.2%}",
+            f"{facts['parameters']:,}",
+            f"{facts['units']:,}",
         )
     Console().print(table)

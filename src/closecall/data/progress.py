@@ -9,11 +9,12 @@ from contextlib import contextmanager
 @contextmanager
 def transfer(description: str, total_bytes: int | None = None) -> Iterator[Callable[[int], None]]:
     """Show one transfer and give the function to call with each number of bytes received."""
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    from closecall.consoles import shows_progress, stderr_console
+
+    console = stderr_console()
+    if not shows_progress(console):
         console.print(description, soft_wrap=True, markup=False, highlight=False)
         yield lambda _: None
         return

@@ -58,7 +58,7 @@ def train_into(
             model, train_set, plan, checkpoint=checkpoint, resume=resume, listener=listener, about=about
         )
     _, accuracy = evaluate(model, test_set)
-    described = _description(dataset, plan, run, accuracy)
+    described = {**_description(dataset, plan, run, accuracy), "class_names": list(train_set.class_names)}
     _write(folder, model, run, described, f"{kind} on {dataset}, {accuracy:.2%} on the test images")
     return described
 

@@ -1,7 +1,8 @@
-"""Points of a model measured by hand, and MPS files read back by other people's readers."""
+"""Points of a model measured by hand; MPS and LP files read back by other people's readers."""
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from closecall.errors import InputError
+from closecall.lp_format import write_lp, write_milp
 from closecall.milp import Milp, objective_at, violation, write_mps
 from closecall.solvers import available, solve
 
@@ -183,3 +185,81 @@ def test_mps_refuses_names_it_cannot_write_and_keeps_the_old_file(
 
 def test_sizes() -> None:
     assert (EVERYTHING.columns, EVERYTHING.rows, EVERYTHING.binaries) == (6, 5, 3)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_lp_read_back_has_the_same_optimum(reader: str, tmp_path: Path) -> None:
+    """With a row without entries, too."""
+    matrix = csr_array(np.vstack([EVERYTHING.matrix.toarray(), np.zeros(6)]))
+    sides = np.append(EVERYTHING.row_lower, -1.0), np.append(EVERYTHING.row_upper, INF)
+    milp = replace(EVERYTHING, matrix=matrix, row_lower=sides[0], row_upper=sides[1])
+    write_milp(milp, tmp_path / "model.lp")
+    assert READERS[reader](tmp_path / "model.lp") == pytest.approx(solve(EVERYTHING).objective, abs=1e-6)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_lp_keeps_a_quadratic_objective(reader: str, tmp_path: Path) -> None:
+    milp = CONTINUOUS_QUADRATIC if reader == "highs" else MIXED_QUADRATIC
+    write_lp(milp, tmp_path / "model.lp")
+    assert READERS[reader](tmp_path / "model.lp") == pytest.approx(solve(milp).objective, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lp_read_back_has_the_same_numbers(seed: int, tmp_path: Path) -> None:
+    """Bit by bit, on rows long enough to be folded; an upper side beside a lower one is a row of its own."""
+    random = np.random.default_rng(seed)
+    rows, columns = 7, 40
+    sides = np.sort(random.normal(size=(2, rows)), axis=0)
+    bounds = np.sort(random.normal(size=(2, columns)), axis=0) * 10.0 ** random.integers(-9, 9, columns)
+    milp = Milp(
+        objective=random.normal(size=columns) * 10.0 ** random.integers(-9, 9, columns),
+        matrix=csr_array(random.normal(size=(rows, columns)) * (random.random((rows, columns)) < 0.7)),
+        row_lower=np.where(np.arange(rows) % 3 != 0, sides[0], -INF),
+        row_upper=np.where(np.arange(rows) % 3 != 1, sides[1], INF),
+        lower=np.where(random.random(columns) < 0.7, bounds[0], -INF),
+        upper=np.where(random.random(columns) < 0.7, bounds[1], INF),
+        integer=random.random(columns) < 0.4,
+        column_names=tuple(f"rise_{seed}_{place}" for place in range(columns)),
+    )
+    write_lp(milp, tmp_path / "model.lp")
+    assert max(map(len, (tmp_path / "model.lp").read_text().splitlines())) <= 255
+    both = np.isfinite(milp.row_lower) & np.isfinite(milp.row_upper)
+    order = np.repeat(np.arange(rows), 1 + both)
+    second = np.append(False, order[1:] == order[:-1])
+    first = both[order] & ~second
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(tmp_path / "model.lp")) == highspy.HighsStatus.kOk
+    read = highs.getLp()
+    assert tuple(read.col_names_) == milp.column_names
+    assert np.array_equal(read.col_cost_, milp.objective)
+    assert np.array_equal(read.col_lower_, milp.lower)
+    assert np.array_equal(read.col_upper_, milp.upper)
+    assert np.array_equal(read.row_lower_, np.where(second, -INF, milp.row_lower[order]))
+    assert np.array_equal(read.row_upper_, np.where(first, INF, milp.row_upper[order]))
+    assert [kind == highspy.HighsVarType.kInteger for kind in read.integrality_] == milp.integer.tolist()
+    highs.ensureColwise()
+    matrix = highs.getLp().a_matrix_
+    entries = csr_array((matrix.value_, matrix.index_, matrix.start_), shape=(columns, len(order))).T
+    assert np.array_equal(entries.toarray(), milp.matrix.toarray()[order])
+
+
+def test_a_compressed_mps_file(tmp_path: Path) -> None:
+    write_milp(EVERYTHING, tmp_path / "model.mps")
+    write_milp(EVERYTHING, tmp_path / "model.mps.gz")
+    packed = gzip.decompress((tmp_path / "model.mps.gz").read_bytes())
+    assert packed == (tmp_path / "model.mps").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["model", "model.txt", "model.gz", "lp"])
+def test_a_name_that_does_not_say_how(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is written as .mps, .mps.gz, .lp"):
+        write_milp(EVERYTHING, tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a b", "free", "e12", "infinite", "x[1]", "1x", "c1", ""])
+def test_lp_refuses_names_that_a_reader_would_not_take(name: str, tmp_path: Path) -> None:
+    names = (name, *(f"c{j}" for j in range(1, 6)))
+    with pytest.raises(InputError, match="6 different column names"):
+        write_lp(replace(EVERYTHING, column_names=names), tmp_path / "model.lp")
+    assert list(tmp_path.iterdir()) == []

@@ -134,3 +134,30 @@ def test_the_rows_of_a_milp_measure_the_distance(name: str, room: np.ndarray, sh
 def test_an_unknown_norm_is_refused_with_the_known_ones() -> None:
     with pytest.raises(QueryError, match="l1, l2, linf, l0"):
         norm_named("l3")
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        *(
+            ("L1", "l1"),
+            ("1", "l1"),
+            (1, "l1"),
+            (" l2 ", "l2"),
+            ("2", "l2"),
+            (2.0, "l2"),
+            ("L0", "l0"),
+            (0, "l0"),
+        ),
+        *(
+            ("Linf", "linf"),
+            ("L∞", "linf"),
+            ("inf", "linf"),
+            ("INF", "linf"),
+            (np.inf, "linf"),
+            ("L_inf", "linf"),
+        ),
+    ],
+)
+def test_the_ways_to_write_a_norm(written: str | float, name: str) -> None:
+    assert norm_named(written) is NORMS[name]

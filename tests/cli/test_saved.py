@@ -146,9 +146,12 @@ def test_replay_loads_no_solver(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["tight", "paper"])
-def test_the_exported_milp_has_the_known_optimum(run, brightest, pixels, tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("name", ["model.mps", "model.lp", "new/modèle.mps.gz"])
+def test_the_exported_milp_has_the_known_optimum(
+    run, brightest, pixels, tmp_path: Path, form: str, name: str
+) -> None:
     """Read back by HiGHS itself: the L1 distance of the nearest image of any other class is 0.401."""
-    file = tmp_path / "model.mps"
+    file = tmp_path / name
     image = pixels(0.9, 0.5, 0.1, 0.0)
     ran = run("export-milp", "--model", brightest, "--image", image, "--form", form, "--out", file, "--json")
     assert ran.code == 0, ran.err

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from closecall.data import load_image
+from closecall.data.pictures import picture_header
 from closecall.errors import DataError
 
 GREY = np.random.default_rng(3).integers(0, 256, (4, 5), dtype=np.uint8)
@@ -39,6 +40,29 @@ def test_grey_becomes_colour_and_back_without_loss(tmp_path: Path) -> None:
 def test_jpeg_is_read(tmp_path: Path) -> None:
     image = load_image(save(np.full((8, 8), 100, np.uint8), tmp_path / "x.jpg"), (1, 8, 8))
     np.testing.assert_allclose(image, 100 / 255, atol=2 / 255)
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_picture_is_turned_as_the_camera_was_held(tmp_path: Path, orientation: int, suffix: str) -> None:
+    """What Pillow's own turning gives is the truth; blocks of 8 survive JPEG."""
+    held = Image.Exif()
+    held[0x0112] = orientation
+    blocks = np.array([[0, 60, 120], [180, 220, 255]], np.uint8).repeat(8, axis=0).repeat(8, axis=1)
+    path = tmp_path / f"x.{suffix}"
+    Image.fromarray(blocks).save(path, exif=held, quality=100)
+    with Image.open(path) as picture:
+        upright = np.asarray(ImageOps.exif_transpose(picture))
+    assert upright.shape == ((16, 24) if orientation < 5 else (24, 16))
+    np.testing.assert_array_equal(load_image(path, (1, *upright.shape))[0], upright / np.float32(255))
+    assert picture_header(path) == (1, upright.shape[::-1])
+
+
+def test_a_damaged_note_on_the_camera_is_passed_over(tmp_path: Path) -> None:
+    path = save(GREY, tmp_path / "x.png")
+    with Image.open(path) as picture:
+        picture.save(tmp_path / "y.png", exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\xff\xff")
+    np.testing.assert_array_equal(load_image(tmp_path / "y.png", (1, 4, 5)), load_image(path, (1, 4, 5)))
 
 
 def test_an_opaque_alpha_channel_is_dropped(tmp_path: Path) -> None:

@@ -8,15 +8,22 @@ from typing import Annotated
 
 import typer
 
-from closecall.cli import app
+from closecall.cli import app, completion
+from closecall.cli import options as o
+from closecall.cli.ending import INTERRUPTED, say
+from closecall.cli.output import lines_console, print_json
 
-INTERRUPTED = 130
 _MODELS, _AMOUNT = "The models", "How much"
 
 
 @app.command()
 def compare(
-    dataset: Annotated[str, typer.Option(help="digits, mnist, fashion, cifar10, or a path.")],
+    dataset: Annotated[
+        str,
+        typer.Option(
+            help="digits, mnist, fashion, cifar10, or a path.", autocompletion=completion.complete_dataset
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The folder for the page, the numbers and the trained models.")],
     models: Annotated[
         str,
@@ -52,8 +59,17 @@ def compare(
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds for each of these distances.", rich_help_panel=_AMOUNT)
     ] = None,
-    norm: Annotated[str, typer.Option(help="linf, l1, l2 or l0.", rich_help_panel=_AMOUNT)] = "linf",
+    norm: Annotated[
+        str,
+        typer.Option(
+            help="linf, l1, l2 or l0.",
+            rich_help_panel=_AMOUNT,
+            autocompletion=completion.one_of(*completion.NORMS),
+        ),
+    ] = "linf",
     threads: Annotated[int, typer.Option(help="Threads for everything.", rich_help_panel=_AMOUNT)] = 1,
+    as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Train or take models, measure them on the same images, and write one page that shows it all.
 
@@ -64,16 +80,17 @@ def compare(
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(max(1, threads))
 
-    from rich.console import Console
+    from closecall.cli.progress import showing_interval, waiting
 
-    from closecall.cli.progress import showing_interval
-    from closecall.compare.contenders import parse_given
-    from closecall.compare.page import write_report
-    from closecall.compare.progress import Progress
-    from closecall.compare.run import Wishes
-    from closecall.compare.run import compare as run_comparison
+    with waiting("starting"):
+        from closecall.compare.contenders import parse_given
+        from closecall.compare.page import write_report
+        from closecall.compare.progress import Progress
+        from closecall.compare.results import FILE
+        from closecall.compare.run import Wishes
+        from closecall.compare.run import compare as run_comparison
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = lines_console(as_json)
     names = [name.strip() for name in models.split(",") if name.strip()]
     wishes = Wishes(
         dataset, names, parse_given(model or []), preset, seeds, norm, images, time_limit, threads
@@ -83,9 +100,9 @@ def compare(
         console.print("— the page and its figures")
         page = write_report(results, out)
     except KeyboardInterrupt:
-        typer.echo(
-            "closecall: interrupted; what was measured is kept: run the same command again to go on.",
-            err=True,
-        )
+        say("interrupted; what was measured is kept: run the same command again to go on.")
         raise typer.Exit(INTERRUPTED) from None
-    console.print(f"The page is {page}")
+    if as_json:
+        print_json({"page": str(page), "results": str(out / FILE)})
+    else:
+        typer.echo(f"The page is {page}")

@@ -8,7 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from closecall.cli import app
+from closecall.cli import app, completion
+from closecall.cli import options as o
+from closecall.cli.ending import INTERRUPTED, say
+from closecall.cli.output import lines_console, print_json
 from closecall.errors import InputError
 
 _BLOCKS_HELP = (
@@ -27,7 +30,9 @@ def train(
     model: Annotated[
         str,
         typer.Option(
-            help="dnn, cnn, cnn-baseline or capsnet (caps for short).", rich_help_panel=_ARCHITECTURE
+            help="dnn, cnn, cnn-baseline or capsnet (caps for short).",
+            rich_help_panel=_ARCHITECTURE,
+            autocompletion=completion.one_of(*completion.MODELS),
         ),
     ] = "dnn",
     sizes: Annotated[
@@ -102,6 +107,7 @@ def train(
         typer.Option(
             help="digits, mnist, fashion, cifar10, multimnist, mnist-affine, or a path.",
             rich_help_panel=_LEARNING,
+            autocompletion=completion.complete_dataset,
         ),
     ] = "digits",
     epochs: Annotated[int, typer.Option(help="Passes over the images.", rich_help_panel=_LEARNING)] = 10,
@@ -151,7 +157,12 @@ def train(
     ] = None,
     stable_radius: Annotated[
         float | None,
-        typer.Option(help="How near, in L∞; by default 0.05.", rich_help_panel=_PROVING),
+        typer.Option(
+            help="How near, in L∞, such as 8/255; by default 0.05.",
+            rich_help_panel=_PROVING,
+            parser=o.read_amount,
+            metavar="NUMBER",
+        ),
     ] = None,
     l1: Annotated[
         float | None,
@@ -168,17 +179,20 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start again in a folder already used.")
     ] = False,
+    as_json: o.AsJson = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Train a model and write model.safetensors, model.json, model.onnx, curves.csv and curves.png.
 
     The best epoch is chosen on images held out of training; the test images are looked at once, at the end.
     The same seed and the same number of threads give the same weights on the same machine.
     """
-    from rich.console import Console
+    from closecall.cli.progress import waiting
 
-    from closecall.train import TrainingPlan, train_into
-    from closecall.train.folder import CHECKPOINT
-    from closecall.train.started import go_on
+    with waiting("starting"):
+        from closecall.train import TrainingPlan, train_into
+        from closecall.train.folder import CHECKPOINT
+        from closecall.train.started import go_on
 
     model = _SHORT_NAMES.get(model, model)
     architecture: dict[str, Any] = {
@@ -217,16 +231,19 @@ def train(
         model, config, dataset, plan = started.kind, started.config, started.dataset, started.plan
     else:
         plan = TrainingPlan(**learning)
-    console = Console(highlight=False, soft_wrap=True)
+    console = lines_console(as_json)
     try:
         described = train_into(
             out, model, config, dataset, plan, resume=resume, overwrite=overwrite, console=console
         )
     except KeyboardInterrupt:
         saved = f"the state is saved in {out}: give the same command with --resume to go on"
-        console.print(f"Interrupted; {saved if (out / CHECKPOINT).exists() else 'nothing was trained yet'}.")
-        raise typer.Exit(130) from None
-    console.print(
+        say(f"interrupted; {saved if (out / CHECKPOINT).exists() else 'nothing was trained yet'}.")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json({"folder": str(out), "model": model, **described})
+        return
+    typer.echo(
         f"{described['accuracy']:.2%} of the test images are classified correctly after "
         f"{described['seconds']:.1f} s on {described['recipe']['threads']} thread(s); the model is in {out}"
     )

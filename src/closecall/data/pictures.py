@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import ExifTags, Image
 
 from closecall.data.arrays import check_unit_interval
 from closecall.data.dataset import to_unit_interval
@@ -17,6 +19,17 @@ PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
 _FORMATS = ("PNG", "JPEG")
 _GREY_MODES = frozenset({"1", "L", "LA"})
 _COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"})
+# How a picture of each orientation that EXIF knows is turned upright; 1 is upright.
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_ON_ITS_SIDE = (5, 6, 7, 8)
 _UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 
@@ -49,19 +62,35 @@ def load_image(path: str | Path, input_shape: tuple[int, int, int]) -> NDArray[n
 
 
 def picture_header(path: Path) -> tuple[int, tuple[int, int]]:
-    """Channels (1 or 3) and (width, height) of a picture, from its header alone."""
+    """Channels (1 or 3) and (width, height) of a picture as it is meant to be seen, from its header alone."""
     try:
         with Image.open(path, formats=_FORMATS) as picture:
-            mode, size = picture.mode, picture.size
+            mode, (width, height) = picture.mode, picture.size
+            lies_on_its_side = _orientation(picture) in _ON_ITS_SIDE
     except _UNREADABLE as error:
         raise DataError(f"{path} is not a PNG or JPEG image that can be read.") from error
     if mode not in _GREY_MODES | _COLOUR_MODES:
         raise DataError(f"{path} has pixels of kind {mode}, only 8-bit grey and colour pictures can be used.")
-    return (1 if mode in _GREY_MODES else 3), size
+    return (1 if mode in _GREY_MODES else 3), (height, width) if lies_on_its_side else (width, height)
+
+
+def _orientation(picture: Image.Image) -> int:
+    """What the header says about how the camera was held; a header that is damaged says nothing."""
+    described = Image.Exif()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            described.load(picture.info.get("exif", b""))
+            return int(described.get(ExifTags.Base.Orientation, 1))
+    except (SyntaxError, ValueError, TypeError, KeyError, OSError, struct.error):
+        return 1
 
 
 def read_picture(path: Path, channels: int) -> NDArray[np.uint8]:
-    """Decode a picture to (channels, height, width) bytes, grey for 1 channel and RGB for 3."""
+    """Decode a picture to (channels, height, width) bytes, grey for 1 channel and RGB for 3.
+
+    A picture that says how the camera was held is turned upright.
+    """
     picture_header(path)
     try:
         with Image.open(path, formats=_FORMATS) as picture:
@@ -69,7 +98,9 @@ def read_picture(path: Path, channels: int) -> NDArray[np.uint8]:
                 raise DataError(
                     f"{path} has transparent pixels, whose colour is undefined; flatten it first."
                 )
-            pixels = np.asarray(picture.convert("RGB" if channels == 3 else "L"))
+            orientation = _orientation(picture)
+            upright = picture.transpose(_TURNS[orientation]) if orientation in _TURNS else picture
+            pixels = np.asarray(upright.convert("RGB" if channels == 3 else "L"))
     except _UNREADABLE as error:
         raise DataError(f"{path} is damaged: its pixels cannot be read.") from error
     return np.ascontiguousarray(pixels.reshape(*pixels.shape[:2], channels).transpose(2, 0, 1))

@@ -12,7 +12,7 @@ from torch import nn
 
 from closecall import data
 from closecall.errors import InputError
-from closecall.files import write_whole
+from closecall.files import make_and_try, write_whole
 from closecall.models import build, save
 from closecall.models.registry import as_classifier
 from closecall.models.store import PARTIAL
@@ -68,7 +68,7 @@ def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
     if resume and overwrite:
         raise InputError("Choose --resume to continue a training or --overwrite to start it again, not both.")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_and_try(folder)
         present = [name for name in WRITTEN if (folder / name).exists()]
         if overwrite:
             for name in present:

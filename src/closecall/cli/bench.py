@@ -12,7 +12,7 @@ from closecall.cli import app
 from closecall.cli import options as o
 from closecall.cli.completion import YARDSTICKS, one_of
 from closecall.cli.ending import FAILED, INTERRUPTED, say
-from closecall.cli.output import lines_console, print_json
+from closecall.cli.output import print_json, print_line
 
 
 @app.command()
@@ -57,7 +57,11 @@ def bench(
     try:
         with waiting("measuring"):
             wrong = measure_all(
-                chosen, "full" if full else "quick", out, mnistfc, lines_console(as_json).print
+                chosen,
+                "full" if full else "quick",
+                out,
+                mnistfc,
+                lambda line: print_line(line, as_json),
             )
     except KeyboardInterrupt:
         say("interrupted; run the same command again to go on.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
 def print_json(record: Mapping[str, Any]) -> None:
     """One object on one line, in plain ASCII, which every terminal and every reader of JSON takes."""
     typer.echo(json.dumps(record, allow_nan=False))
+
+
+def print_line(line: str, as_json: bool) -> None:
+    """One line of a long command, also while something live is shown below it."""
+    from closecall.consoles import quiet, shows_progress, stderr_console
+
+    if not quiet() and (not as_json or shows_progress(stderr_console())):
+        stream = sys.stderr if as_json else sys.stdout  # not typer.echo, which writes past what is live
+        stream.write(f"{line}\n")
+        stream.flush()
 
 
 def lines_console(as_json: bool) -> Console:

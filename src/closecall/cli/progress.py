@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
 from rich.text import Text
 
 from closecall.consoles import shows_progress, stderr_console
@@ -26,7 +29,7 @@ def waiting(what: str, console: Console | None = None) -> Iterator[None]:
     if not shows_progress(console):
         yield
         return
-    with console.status(Wait(what)):
+    with live(console, Wait(what)):
         yield
 
 
@@ -38,8 +41,18 @@ def showing_interval(what: str = "distance", console: Console | None = None) -> 
     if not shows_progress(console):
         yield shown
         return
-    with console.status(shown):
+    with live(console, shown):
         yield shown
+
+
+def live(console: Console, shown: Wait | LiveLine) -> Live:
+    """A spinner beside what is shown, gone when it is over.
+
+    Lines printed meanwhile go above it where both are on a terminal; into a file they go as ever.
+    """
+    spinner = Spinner("dots", text=shown, style="status.spinner")
+    above = sys.stdout is not None and sys.stdout.isatty()
+    return Live(spinner, console=console, transient=True, refresh_per_second=12.5, redirect_stdout=above)
 
 
 class Wait:

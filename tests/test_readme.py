@@ -65,10 +65,11 @@ def test_every_picture_is_among_the_images_of_the_docs() -> None:
 
 
 def test_every_command_and_option_exists() -> None:
-    commands = get_command(app).commands
+    program = get_command(app)
+    commands = program.commands
     for name in re.findall(r"(?:`|\$ )closecall ([a-z-]+)", README):
         assert name in commands, name
-    options = [option for command in commands.values() for option in command.params]
+    options = [option for command in (program, *commands.values()) for option in command.params]
     known = {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", README):
         assert flag in known, flag

@@ -126,7 +126,7 @@ def test_what_cannot_be_drawn(trained: CapsNet, digits: Dataset, tmp_path: Path)
     with pytest.raises(InputError, match=r"written as \.png, \.pdf, \.svg, not 'a\.bmp'"):
         write_figure(figure, tmp_path / "a.bmp")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="choose another --out"):
+    with pytest.raises(InputError, match="choose another file"):
         write_figure(figure, tmp_path / "file" / "a.png")
     with pytest.raises(InputError, match="Only dynamic routing"):
         coupling_maps(CapsNet(routing="attention"), digits.image(0), NAMES)

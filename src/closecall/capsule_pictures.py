@@ -19,7 +19,7 @@ from torch import Tensor
 from closecall.data import Dataset, PairDataset
 from closecall.data.dataset import to_unit_interval
 from closecall.errors import InputError
-from closecall.files import explaining_failed_writes, write_whole
+from closecall.files import explaining_failed_writes, prepare_file, write_whole
 from closecall.models.capsnet import CapsNet
 from closecall.models.capsules.routing import dynamic_routing, lengths_of, squash
 
@@ -198,10 +198,10 @@ def couplings_and_lengths(
 def write_figure(figure: Any, path: Path) -> None:
     """Write a figure in the format that its file name asks for."""
     check_format(path)
+    prepare_file(path)
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix[1:].lower(), dpi=220, facecolor="white")
     with explaining_failed_writes(str(path)):
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content.getvalue())
 
 

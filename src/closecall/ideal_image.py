@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from closecall.domain import Domain
 from closecall.encode import Costs, NetworkRows, add_costs, encode_network
 from closecall.errors import QueryError
 from closecall.milp import Limits, OnProgress
+from closecall.naming import class_named
 from closecall.network import Network
 from closecall.norms import norm_named
 from closecall.query import DEFAULT_MARGIN, Case, Goal, check_pixel_range
@@ -51,14 +53,15 @@ class Ideal:
     notes: tuple[str, ...] = ()
     version: str = __version__
 
-    def summary(self) -> str:
-        """The answer in one sentence."""
+    def summary(self, class_names: Sequence[str] | None = None) -> str:
+        """The answer in one sentence; a class that has a name is given with it."""
+        target = class_named(self.target, class_names)
         if self.lead_bound is None:
-            return f"Optimal for the given costs: an image of class {self.target}, lead {self.lead:.6g}."
+            return f"Optimal for the given costs: an image of class {target}, lead {self.lead:.6g}."
         if self.outcome == "ideal":
-            return f"Ideal image of class {self.target}: lead {self.lead:.6g}, proven that none has more."
+            return f"Ideal image of class {target}: lead {self.lead:.6g}, proven that none has more."
         return (
-            f"Best image found of class {self.target}: lead {self.lead:.6g}, proven that none has more than "
+            f"Best image found of class {target}: lead {self.lead:.6g}, proven that none has more than "
             f"{self.lead_bound:.6g}."
         )
 

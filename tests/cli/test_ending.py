@@ -30,12 +30,13 @@ STUBBORN = """
 import os, time, closecall.readers
 from closecall.cli import main
 def read(*_):
-    os.write(1, b"reading\\n")
+    line = b"reading\\n"
     while True:
         try:
+            os.write(1, line)
             time.sleep(60)
         except KeyboardInterrupt:
-            os.write(1, b"no\\n")
+            line = b"no\\n"
 closecall.readers.read = read
 main()
 """

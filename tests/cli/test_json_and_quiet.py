@@ -71,6 +71,9 @@ def test_train_and_what_it_says_of_a_folder_of_pictures(run: Callable, tmp_path:
     assert answer["origin"] == {"dataset": str(data), "split": "test", "index": 0}
 
     assert " turns 0 (frog) into 1 (ship); " in run("nearest", *question).out
+    assert run("ideal", "--model", model, "--target", 1).out.startswith(
+        "Ideal image of class 1 (ship): lead "
+    )
     picture = data / "ship" / "3.png"
     assert " turns 1 (ship) into 0 (frog); " in run("nearest", "--model", model, "--image", picture).out
 

@@ -100,7 +100,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_read_only_folder(read_only: Path) -> None:
-    with pytest.raises(InputError, match=r"Cannot write the checkpoint .*: Permission denied"):
+    with pytest.raises(InputError, match=r"Cannot use the folder .*: Permission denied"):
         train_into(read_only, "dnn", {"sizes": [4]}, "digits", PLAN)
     with pytest.raises(InputError, match=r"Cannot use the folder .*: Permission denied"):
         train_into(read_only / "run", "dnn", {"sizes": [4]}, "digits", PLAN)

@@ -9,7 +9,7 @@ import typer
 
 from closecall.cli import app
 from closecall.cli import options as o
-from closecall.cli.asking import Subject, find_subject, meaning, read_model
+from closecall.cli.asking import Subject, class_names_of, find_subject, meaning, read_model
 from closecall.cli.ending import INTERRUPTED, say
 from closecall.cli.output import print_json
 
@@ -164,19 +164,21 @@ def ideal(
         prepare_folder(out)
     costs = {"unit_cost": unit_cost, "inactive_penalty": inactive_penalty, "class_cost": class_cost}
     found = find_best(model, target, {**costs, **how})
+    names = class_names_of(model, len(found.scores))
     record = {
         **found.to_json(),
         "image": found.image.tolist(),
         "scores": found.scores.tolist(),
+        "class_names": list(names),
         "model": model,
     }
 
     def save(folder: Path) -> None:
         from closecall.saved import save_ideal
 
-        save_ideal({**record, "image": None}, found.image, folder, title=f"the ideal {target}")
+        save_ideal({**record, "image": None}, found.image, folder, title=f"the ideal {names[target]}")
 
-    save_and_show(save, record, found.summary(), out, as_json)
+    save_and_show(save, record, found.summary(names), out, as_json)
     if found.outcome == "unresolved":
         raise typer.Exit(UNRESOLVED)
 

@@ -130,7 +130,9 @@ def yardsticks_named(names: list[str]) -> list[Yardstick]:
     """The yardsticks of these names, or all of them."""
     unknown = [name for name in names if name not in YARDSTICKS]
     if unknown:
-        raise InputError(f"There is no yardstick {unknown[0]!r}: choose from {', '.join(YARDSTICKS)}.")
+        raise InputError(
+            f"There is no yardstick {unknown[0]!r}: choose from {', '.join(YARDSTICKS)}, or soundness alone."
+        )
     return [yardstick for name, yardstick in YARDSTICKS.items() if not names or name in names]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +16,16 @@ from closecall.cli.completion import YARDSTICKS, one_of
 from closecall.cli.ending import FAILED, INTERRUPTED, say
 from closecall.cli.output import print_json, print_line
 
+SOUNDNESS = "soundness"
+
 
 @app.command()
 def bench(
     yardsticks: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Any of paper, gurobi, highs, cnn, wide and growth; all by default.",
-            autocompletion=one_of(*YARDSTICKS),
+            help="Any of paper, gurobi, highs, cnn, wide and growth, all by default; or soundness alone.",
+            autocompletion=one_of(*YARDSTICKS, SOUNDNESS),
         ),
     ] = None,
     full: Annotated[
@@ -42,10 +46,17 @@ def bench(
 
     Every finished measurement is kept in performance.jsonl in the same folder, and a rerun goes on where the
     last one stopped; delete that file to measure anew. Exit code 1: some answer is wrong.
+
+    `soundness` asks all methods about networks of known answer in disguise, 300 or (--full) 10,000, on every
+    core; its record is soundness.jsonl.
     """
     # Before anything imports numpy: a library that was loaded with more threads keeps them.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
+
+    if yardsticks == [SOUNDNESS]:
+        hear_liars("full" if full else "quick", out, as_json)
+        return
 
     from closecall.cli.progress import waiting
 
@@ -71,6 +82,29 @@ def bench(
         print_json({"page": str(out / PAGE), "yardsticks": names, "wrong": [*wrong]})
     else:
         typer.echo(f"The page is {out / PAGE}")
+    end_with(wrong)
+
+
+def hear_liars(size: str, out: Path, as_json: bool) -> None:
+    """Whether anybody is taken in by networks whose answers are known."""
+    from closecall.cli.progress import waiting
+
+    with waiting("starting"):
+        from closecall.bench.soundness import RECORD, hear_all, sentence
+    try:
+        with waiting("asking"):
+            heard = hear_all(size, out, lambda line: print_line(line, as_json))
+    except KeyboardInterrupt:
+        say("interrupted; run the same command again to go on.")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json({"record": str(out / RECORD), **asdict(heard)})
+    else:
+        typer.echo(f"{heard.liars:,} liars, {heard.planted:,} with a planted adversarial: {sentence(heard)}")
+    end_with(heard.lies)
+
+
+def end_with(wrong: Sequence[str]) -> None:
     for found in wrong:
         say(f"WRONG ANSWER: {found}")
     if wrong:

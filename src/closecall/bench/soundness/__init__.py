@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
@@ -67,7 +68,7 @@ def hear_all(size: str, out: Path, say: Callable[[str], None]) -> Block:
     missing = [first for first in range(0, LIARS[size], BLOCK) if first not in blocks]
     solvers = available()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=context) as pool:
+    with ProcessPoolExecutor(cores(), mp_context=context, initializer=leave_ctrl_c_to_the_parent) as pool:
         running = [pool.submit(hear_block, first, BLOCK, solvers) for first in missing]
         try:
             for done, future in enumerate(as_completed(running), start=1):
@@ -78,8 +79,18 @@ def hear_all(size: str, out: Path, say: Callable[[str], None]) -> Block:
                 say(f"{done}/{len(missing)} liars {block.first} to {last}: {sentence(block)}")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
             raise
     return total([blocks[first] for first in range(0, LIARS[size], BLOCK)])
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def leave_ctrl_c_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def recorded(record: Path) -> list[Block]:

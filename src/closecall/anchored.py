@@ -17,6 +17,7 @@ the pixel box, this is the convex hull.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +28,12 @@ from closecall.domain import Domain
 from closecall.layers import Affine, Maximum, Relu
 from closecall.layers.planes import Lead, Planes
 from closecall.network import Network
+from closecall.stages import OutOfTimeError, out_of_time
 
 Vector = NDArray[np.float64]
+
+MOST_NUMBERS = 2e8
+ARRAYS_AT_WORK = 8  # as large as the planes of one layer, while they are carried through it
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +45,24 @@ class Anchored:
     bounds: Bounds
 
 
-def anchor(network: Network, domain: Domain, bounds: Bounds) -> Anchored:
-    """Carry planes through the network over an L1 ball; the bounds may hold for a part of it only."""
+def crowded(network: Network) -> bool:
+    """Whether the planes of all units would not fit into memory."""
+    sizes = [network.input_size, *(node.layer.size for node in network.nodes)]
+    numbers = (2 * sum(sizes) + ARRAYS_AT_WORK * max(sizes)) * 2 * network.input_size
+    return numbers > MOST_NUMBERS
+
+
+def anchor(network: Network, domain: Domain, bounds: Bounds, until: float = math.inf) -> Anchored:
+    """Carry planes through the network over an L1 ball; the bounds may hold for a part of it only.
+
+    OutOfTimeError after the perf_counter time `until`.
+    """
     room = np.concatenate([domain.up[domain.up > 0], domain.down[domain.down > 0]])
     planes, leads = [planes_of_pixels(domain)], {}
     lower, upper = [bounds.lower[0]], [bounds.upper[0]]
     for index, node in enumerate(network.nodes, start=1):
+        if out_of_time(until):
+            raise OutOfTimeError
         inputs = [planes[source] for source in node.inputs]
         low, high = bounds.lower[index], bounds.upper[index]
         if isinstance(node.layer, Affine):

@@ -6,7 +6,7 @@ is furthest along the gradient. A success is pulled back towards the original, a
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +14,39 @@ from numpy.typing import NDArray
 from closecall.domain import Domain
 from closecall.network import Network
 from closecall.query import Goal
+from closecall.stages import out_of_time
 
 Vector = NDArray[np.float64]
 
 STEPS = 24
 MISSES_ALLOWED = 3
 SHRINK = 0.93
+TRIALS_AT_ONCE = 32  # images with fewer changed pixels
 
 
 def find_witness(
-    network: Network, domain: Domain, goal: Goal, *, seed: int = 0, until: float = np.inf
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    *,
+    seed: int = 0,
+    until: float = np.inf,
+    on_witness: Callable[[Vector], None] | None = None,
 ) -> Vector | None:
-    """The nearest image found in the domain that reaches the goal, or None; `until` is a perf_counter."""
+    """The nearest image found in the domain that reaches the goal, or None; `until` is a perf_counter.
+
+    `on_witness` is shown each image that is nearer than the last.
+    """
     generator = np.random.default_rng(seed)
     best: Vector | None = None
     radius = first_radius(network, domain, goal)
     misses = 0
-    while misses < MISSES_ALLOWED and time.perf_counter() < until:
-        found = climb(network, domain.within(radius), goal, generator)
+    while misses < MISSES_ALLOWED and not out_of_time(until):
+        found = climb(network, domain.within(radius), goal, generator, until)
         if found is not None:
-            best, misses = pull_back(network, domain, goal, found), 0
+            best, misses = pull_back(network, domain, goal, found, until), 0
+            if on_witness is not None:
+                on_witness(best)
             radius = domain.distance(best) * SHRINK
             if domain.norm.name == "l0":
                 radius = domain.distance(best) - 1
@@ -64,7 +77,9 @@ def first_radius(network: Network, domain: Domain, goal: Goal) -> float:
     return min(domain.radius, 1.25 * smallest * widest(domain))
 
 
-def climb(network: Network, domain: Domain, goal: Goal, generator: np.random.Generator) -> Vector | None:
+def climb(
+    network: Network, domain: Domain, goal: Goal, generator: np.random.Generator, until: float
+) -> Vector | None:
     """Frank-Wolfe from the centre and from a random point, once for each case; the nearest success."""
     cases = len(goal.cases)
     random_rows = generator.normal(size=(cases, len(domain.centre)))
@@ -78,6 +93,7 @@ def climb(network: Network, domain: Domain, goal: Goal, generator: np.random.Gen
         if len(reached):
             distances = domain.norm.distance(reached - domain.centre)
             best = reached[distances.argmin()]
+        if best is not None or out_of_time(until):
             break
         target = domain.centre + domain.furthest(slopes)
         points = points + (2.0 / (step + 3.0)) * (target - points) if domain.norm.name != "l0" else target
@@ -111,18 +127,15 @@ def input_gradient(network: Network, values: list[Vector], rows: Vector) -> Vect
     return pending.get(0, np.zeros_like(values[0]))
 
 
-def pull_back(network: Network, domain: Domain, goal: Goal, point: Vector) -> Vector:
+def pull_back(network: Network, domain: Domain, goal: Goal, point: Vector, until: float = np.inf) -> Vector:
     """Move a witness towards the original for as long as it reaches the goal."""
-    shift = point - domain.centre
     if domain.norm.name == "l0":
-        order = np.argsort(-np.abs(shift))[: int((shift != 0).sum())]
-        trials = np.repeat(domain.centre[None], len(order), axis=0)
-        for count in range(len(order)):
-            trials[count, order[: count + 1]] = point[order[: count + 1]]
-        reached = np.flatnonzero(goal.slack(network.forward(trials)) >= 0)
-        return trials[reached[0]] if len(reached) else point
+        return with_fewer_pixels(network, domain, goal, point, until)
+    shift = point - domain.centre
     near, far = 0.0, 1.0
     for _ in range(3):
+        if out_of_time(until):
+            break
         shares = np.linspace(near, far, 17)[1:]
         reached = np.flatnonzero(goal.slack(network.forward(domain.centre + shares[:, None] * shift)) >= 0)
         if not len(reached):
@@ -131,11 +144,32 @@ def pull_back(network: Network, domain: Domain, goal: Goal, point: Vector) -> Ve
     return np.asarray(domain.clip(domain.centre + far * shift))
 
 
-def climb_freely(network: Network, domain: Domain, goal: Goal, steps: int = 200) -> Vector:
+def with_fewer_pixels(network: Network, domain: Domain, goal: Goal, point: Vector, until: float) -> Vector:
+    """Change only the pixels that move the most, as few of them as reach the goal."""
+    shift = point - domain.centre
+    order = np.argsort(-np.abs(shift))[: int((shift != 0).sum())]
+    for begin in range(1, len(order) + 1, TRIALS_AT_ONCE):
+        if out_of_time(until):
+            break
+        counts = np.arange(begin, min(begin + TRIALS_AT_ONCE, len(order) + 1))
+        trials = np.repeat(domain.centre[None], len(counts), axis=0)
+        for row, count in enumerate(counts):
+            trials[row, order[:count]] = point[order[:count]]
+        reached = np.flatnonzero(goal.slack(network.forward(trials)) >= 0)
+        if len(reached):
+            return np.asarray(trials[reached[0]])
+    return point
+
+
+def climb_freely(
+    network: Network, domain: Domain, goal: Goal, steps: int = 200, until: float = np.inf
+) -> Vector:
     """The point of largest slack on a Frank-Wolfe path from the centre."""
     point = domain.centre[None]
     best, most = point[0], -np.inf
     for step in range(steps):
+        if step and out_of_time(until):
+            break
         slack, slopes = slack_and_gradient(network, goal, point)
         if slack[0] > most:
             best, most = point[0], float(slack[0])

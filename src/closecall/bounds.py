@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from closecall.domain import Domain
 from closecall.errors import QueryError
 from closecall.layers import Affine, Maximum, Relu
-from closecall.layers.layer import OUTWARD
+from closecall.layers.layer import OUTWARD, Matrix
 from closecall.network import Network, Node
 from closecall.query import Case, Goal
+from closecall.stages import out_of_time
 
 Vector = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
 ROWS_AT_ONCE = 512
+# A chunk of rows ends in a fraction of a second, and takes no more than a fraction of a gigabyte.
+MULTIPLICATIONS_AT_ONCE = 2e8
+NUMBERS_AT_ONCE = 4e6
+SORTING_A_PIXEL = 100  # multiplications that take as long
+
 BISECTIONS = 6
+FIRST_SHARE = 1 / 8  # of the radius, where the bisection begins
+SMALLEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +71,49 @@ def interval_bounds(network: Network, domain: Domain) -> Bounds:
     return forward_bounds(network, domain, None)
 
 
-def linear_bounds(network: Network, domain: Domain) -> Bounds:
-    """Linear bounds (CROWN) over the domain itself, never wider than the interval bounds."""
+def linear_bounds(network: Network, domain: Domain, until: float = math.inf) -> Bounds:
+    """Linear bounds (CROWN) over the domain itself, never wider than the interval bounds.
+
+    Units that are not reached by the perf_counter time `until` keep their interval bounds.
+    """
 
     def refine(known: Bounds, node_id: int) -> tuple[Vector, Vector]:
         low, high = known.lower[node_id].copy(), known.upper[node_id].copy()
         units = units_worth_refining(network, node_id, low, high)
-        for chunk in np.array_split(units, max(1, -(-len(units) // ROWS_AT_ONCE))):
-            rows = np.eye(len(low))[chunk]
-            both = maximise(network, domain, known, node_id, np.vstack([rows, -rows]))
-            high[chunk] = np.minimum(high[chunk], both[: len(chunk)])
-            low[chunk] = np.maximum(low[chunk], -both[len(chunk) :])
+        step = max(1, rows_at_once(network, domain, node_id) // 2)
+        for begin in range(0, len(units), step):
+            if out_of_time(until):
+                break
+            some = units[begin : begin + step]
+            both = maximise(network, domain, known, node_id, rows_of_units(some, len(low)))
+            high[some] = np.minimum(high[some], both[: len(some)])
+            low[some] = np.maximum(low[some], -both[len(some) :])
         return low, high
 
     return forward_bounds(network, domain, refine)
+
+
+def rows_of_units(units: Indices, width: int) -> csr_array:
+    """The rows that give some entries of a vector, then those that give their negatives."""
+    count = 2 * len(units)
+    signs = np.repeat([1.0, -1.0], len(units))
+    return csr_array((signs, np.tile(units, 2), np.arange(count + 1)), shape=(count, width))
+
+
+def rows_at_once(network: Network, domain: Domain, node_id: int) -> int:
+    """How many rows on a node can be carried back to the image in a short time and in little memory."""
+    layers = [node.layer for node in network.nodes[:node_id]]
+    weights = [weight for layer in layers if isinstance(layer, Affine) for weight in layer.weights]
+    cost = float(sum(entries(weight) for weight in weights))
+    if domain.norm.name != "linf":
+        cost += SORTING_A_PIXEL * network.input_size
+    widest = max([network.input_size, *(layer.size for layer in layers)])
+    fitting = min(MULTIPLICATIONS_AT_ONCE / max(1.0, cost), NUMBERS_AT_ONCE / widest)
+    return max(2, min(2 * ROWS_AT_ONCE, int(fitting)))
+
+
+def entries(matrix: Matrix) -> int:
+    return int(matrix.nnz if issparse(matrix) else matrix.size)
 
 
 def forward_bounds(network: Network, domain: Domain, refine: Refine | None) -> Bounds:
@@ -110,28 +149,36 @@ def units_worth_refining(network: Network, node_id: int, low: Vector, high: Vect
     return np.arange(len(low))
 
 
-def maximise(network: Network, domain: Domain, known: Bounds, node_id: int, rows: Vector) -> Vector:
+def maximise(
+    network: Network, domain: Domain, known: Bounds, node_id: int, rows: Vector | csr_array
+) -> Vector:
     """Upper bounds on rows·(value of the node) over the domain, by substituting linear bounds backwards.
 
     A row r on the output of a layer is rounded, at each entry, by a share of all that is added up there, even
     where most of it cancels. That shifts the result by no more than the same share of |r| · `sums`.
     """
     pending = {node_id: rows}
-    constant = np.zeros(len(rows))
-    magnitude = np.zeros(len(rows))
+    constant = np.zeros(rows.shape[0])
+    magnitude = np.zeros(rows.shape[0])
     for current in range(node_id, 0, -1):
         coefficients = pending.pop(current, None)
         if coefficients is None:
             continue
         node = network.nodes[current - 1]
+        if not isinstance(node.layer, Affine):
+            coefficients = dense(coefficients)
         parts, offset = node.layer.bound_above(coefficients, *known.of(node.inputs))
         constant += offset
-        magnitude += np.abs(offset) + np.abs(coefficients) @ known.sums(node)
+        magnitude += np.abs(offset) + abs(coefficients) @ known.sums(node)
         for source, part in zip(node.inputs, parts, strict=True):
-            pending[source] = pending[source] + part if source in pending else part
+            pending[source] = pending[source] + dense(part) if source in pending else dense(part)
     if 0 in pending:
-        constant = constant + domain.maximum(pending[0])
+        constant = constant + domain.maximum(dense(pending[0]))
     return np.asarray(constant + OUTWARD * magnitude)
+
+
+def dense(matrix: Matrix) -> Vector:
+    return np.asarray(matrix.toarray() if issparse(matrix) else matrix)
 
 
 def excluded(network: Network, domain: Domain, case: Case, known: Bounds) -> bool:
@@ -140,21 +187,51 @@ def excluded(network: Network, domain: Domain, case: Case, known: Bounds) -> boo
     return bool((most < case.threshold).any())
 
 
-def certified_radius(network: Network, domain: Domain, goal: Goal, until: float) -> float:
+def all_excluded(network: Network, domain: Domain, goal: Goal, known: Bounds) -> bool:
+    """Whether every case has some row that is out of reach everywhere in the domain."""
+    most = maximise(
+        network, domain, known, len(network.nodes), np.vstack([case.matrix for case in goal.cases])
+    )
+    short = most < np.concatenate([case.threshold for case in goal.cases])
+    starts = np.cumsum([0, *(len(case.threshold) for case in goal.cases[:-1])])
+    return bool(np.logical_or.reduceat(short, starts).all())
+
+
+def certified_radius(
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    until: float,
+    *,
+    proven: float = 0.0,
+    trials: int = BISECTIONS,
+    on_radius: Callable[[float], None] | None = None,
+) -> float:
     """A radius, found by bisection below the domain's, at which linear bounds alone exclude every case.
 
-    Zero if the domain has no finite radius; `until` is a perf_counter time.
+    Interval bounds on the units are at hand at once: they give a first radius. Zero if the domain has no
+    finite radius. `until` is a perf_counter time; `on_radius` is told each radius that is proven.
     """
-    proven, beyond = 0.0, domain.radius
+    beyond, smallest = domain.radius, SMALLEST_SHARE * domain.radius
     if math.isinf(beyond):
-        return 0.0
-    for _ in range(BISECTIONS):
-        if time.perf_counter() > until:
+        return proven
+
+    def holds(radius: float, until: float) -> bool:
+        smaller = domain.within(radius)
+        held = all_excluded(network, smaller, goal, linear_bounds(network, smaller, until))
+        if held and on_radius is not None:
+            on_radius(radius)
+        return held
+
+    first = FIRST_SHARE * beyond
+    while proven == 0 and first > smallest and not out_of_time(until):
+        proven, first = first if holds(first, -math.inf) else 0.0, FIRST_SHARE * first
+    for _ in range(trials):
+        if out_of_time(until):
             break
-        smaller = domain.within((proven + beyond) / 2)
-        bounds = linear_bounds(network, smaller)
-        if all(excluded(network, smaller, case, bounds) for case in goal.cases):
-            proven = smaller.radius
+        radius = math.sqrt(max(proven, FIRST_SHARE**2 * beyond) * beyond)
+        if holds(radius, until):
+            proven = radius
         else:
-            beyond = smaller.radius
+            beyond = radius
     return proven

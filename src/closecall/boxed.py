@@ -22,6 +22,7 @@ from closecall.relaxation import Relaxation, columns_of_units, relax, relax_box
 from closecall.settling import Hunt, nearest_first, open_width, walk
 from closecall.solvers.warm import WarmProgram
 from closecall.squeeze import squeeze
+from closecall.stages import OutOfTimeError
 
 Vector = NDArray[np.float64]
 
@@ -57,6 +58,8 @@ def close_boxes(problem: Problem, known: Finding) -> Finding:
                 advance(hunt, cases, index, proven, whole_way)
     except KeyboardInterrupt:
         interrupted = True
+    except OutOfTimeError:
+        pass
     lower = min(proven.values())
     return Finding(hunt.best, lower, hunt.tally.nodes, interrupted)
 
@@ -83,7 +86,7 @@ def close_at_once(hunt: Hunt, case: Case, radius: float) -> bool:
     """Whether linear bounds and cuts alone prove that no image within the radius reaches the case."""
     domain = hunt.domain.within(radius)
     with hunt.problem.clock.stage("bounds"):
-        bounds = linear_bounds(hunt.network, domain)
+        bounds = linear_bounds(hunt.network, domain, hunt.problem.clock.deadline)
         if excluded(hunt.network, domain, case, bounds):
             return True
         _, empty = cut_and_count(hunt, case, domain, (bounds, Envelopes(hunt.network, domain), []))
@@ -95,7 +98,7 @@ def close(hunt: Hunt, case: Case, radius: float) -> Attempt:
     clock = hunt.problem.clock
     domain = hunt.domain.within(radius)
     with clock.stage("bounds"):
-        bounds = linear_bounds(hunt.network, domain)
+        bounds = linear_bounds(hunt.network, domain, clock.deadline)
         if excluded(hunt.network, domain, case, bounds):
             return Attempt(closed=True)
     envelopes = Envelopes(hunt.network, domain)
@@ -181,7 +184,7 @@ def grow(hunt: Hunt, case: Case, domain: Domain, bounds: Bounds, cuts: list[Cut]
     if hunt.distance < before:
         with clock.stage("walk"):
             nearer = hunt.domain.within(hunt.distance)
-            known = linear_bounds(hunt.network, nearer)
+            known = linear_bounds(hunt.network, nearer, clock.deadline)
             walk(hunt, case, relax(hunt.network, nearer, case, known), clock.deadline)
         return Attempt(closed=False, nearer=True)
     return Attempt(closed=done and tree.floor >= cutoff)

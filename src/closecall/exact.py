@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.bounds import certified_radius
+from closecall.floor import first_floor
 from closecall.problem import Finding, Problem
 from closecall.settling import Hunt, Trial, nearest_first, settle
+from closecall.stages import OutOfTimeError
 
 Vector = NDArray[np.float64]
 
 MANY_UNITS = 250  # from here on climbs from many places pay
 SHARE_FOR_CLIMBS = 0.2  # of the time left
+SHARE_FOR_THE_FLOOR = 0.4  # of the time left, for what linear bounds alone prove
 PATIENCE = 0.3  # of its time, in which a tree over the whole distance must prove something new
 SHARE_FOR_A_STEP = 0.5  # of the time left, for one radius
 LEAST_STEP = 0.15  # of the distance, at first
@@ -41,17 +44,19 @@ def search_by_branching(problem: Problem, witness: Vector | None) -> Finding:
         progress.climb()
     except KeyboardInterrupt:
         interrupted = True
+    except OutOfTimeError:
+        pass
     return Finding(hunt.best, progress.lower, hunt.tally.nodes, interrupted)
 
 
 def come_nearer(hunt: Hunt) -> None:
     """Climb from many places and step through linear regions, which takes a second or more."""
-    from closecall.batched import approach  # waits for torch
+    from closecall.batched import TooLargeError, Watch, approach  # waits for torch
 
     problem = hunt.problem
     if hunt.best is None:
         return
-    with problem.clock.stage("attack"):
+    with problem.clock.stage("attack"), suppress(TooLargeError):
         found = approach(
             problem.network,
             problem.domain,
@@ -60,8 +65,9 @@ def come_nearer(hunt: Hunt) -> None:
             gap=problem.gap,
             seconds=SHARE_FOR_CLIMBS * problem.clock.left,
             threads=problem.threads,
+            watch=Watch(on_witness=problem.known.offer),
         )
-    hunt.take_over(found)
+        hunt.take_over(found)
 
 
 class Progress:
@@ -80,9 +86,7 @@ class Progress:
         if hunt.network.units > MANY_UNITS:
             come_nearer(hunt)
         self.cases = nearest_first(hunt, problem.goal)
-        with problem.clock.stage("bounds"):
-            ball = hunt.domain.within(hunt.wanted)
-            hunt.floor = certified_radius(hunt.network, ball, problem.goal, problem.clock.deadline)
+        hunt.floor = first_floor(problem, hunt.network, hunt.best, problem.clock.share(SHARE_FOR_THE_FLOOR))
         self.proven = [hunt.floor] * len(self.cases)
 
     @property

@@ -25,9 +25,11 @@ from closecall.query import DEFAULT_MARGIN, Case, Goal, check_pixel_range
 from closecall.readers import Classifier, read
 from closecall.search import DEFAULT_GAP, How
 from closecall.solvers import solve
-from closecall.stages import Clock
+from closecall.stages import Clock, usable_threads
 
 Vector = NDArray[np.float64]
+
+CLIMB_SHARE, BOUNDS_SHARE = 0.1, 0.3  # of the time left
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +107,14 @@ def best_example(
 ) -> Ideal:
     network = classifier.network if costs.any else balanced(classifier.network, domain)
     goal = Goal((leads_over_all(target, network.classes),))
-    best = climb_freely(network, domain, goal)
-    rows = encode_network(network, domain, linear_bounds(network, domain), "paper" if costs.any else "tight")
+    best = climb_freely(network, domain, goal, until=clock.share(CLIMB_SHARE))
+    bounds = linear_bounds(network, domain, clock.share(BOUNDS_SHARE))
+    rows = encode_network(network, domain, bounds, "paper" if costs.any else "tight")
     objective = ideal_objective(rows, goal, costs)
     solution = solve(
         rows.builder.build(objective),
         how.solver,
-        Limits(clock.left, how.threads, how.gap / 2),
+        Limits(clock.left, usable_threads(how.threads), how.gap / 2),
         on_progress=None if costs.any else lead_progress(how.on_progress, network, goal, best),
     )
     if solution.values is not None:

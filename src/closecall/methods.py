@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -14,26 +15,38 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from closecall.attacks import find_witness
-from closecall.bounds import Bounds, certified_radius, interval_bounds, linear_bounds
+from closecall.bounds import Bounds, certified_radius, entries, interval_bounds, linear_bounds
 from closecall.boxed import close_boxes
+from closecall.coarse import refute_coarsely
 from closecall.domain import Domain
-from closecall.encode import Encoding, encode
+from closecall.encode import Encoding, Form, encode
+from closecall.errors import QueryError
 from closecall.exact import search_by_branching
+from closecall.floor import first_floor
 from closecall.layers import Affine, Maximum
 from closecall.milp import OnProgress, Solution
 from closecall.network import Network
 from closecall.problem import Finding, Problem
 from closecall.solvers import solve
+from closecall.stages import OutOfTimeError
 from closecall.winners import without_losers
 
 FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth a replay
 
 ATTACK_SHARE = 0.3  # of the time limit
-FLOOR_SHARE = 0.4  # of the time limit, when the first lower bound must be there
+FLOOR_SHARE = 0.3  # of the time left then, for a first lower bound
 UNITS_FOR_LPS = 250
 UNITS_FOR_CUTS = 1500  # networks with more units are searched by batched linear bounds only
 BATCHES_SHARE, BATCHES_SECONDS = 0.07, 5.0  # of the time limit, at most, where LPs with cuts come next
 PIXELS_FOR_LPS = 100
+BOUNDS_SHARE = 0.3  # of the time left, for the bounds of a model; units not reached keep their intervals
+MILP_FLOOR_SHARE = 0.1  # of the time left, for a first lower bound beside the solver's
+COARSE_TRIALS = 20  # radii for a network that is too large for batched bounds
+
+# What a model costs for each number in its rows, the solver's own copies and its presolve included.
+BYTES_FOR_EACH_ENTRY = 150
+SECONDS_FOR_EACH_ENTRY = 1e-6
+MOST_GIGABYTES = 3.0
 
 Vector = NDArray[np.float64]
 
@@ -51,38 +64,43 @@ def solve_shrunk(problem: Problem) -> Finding:
     clock, domain = problem.clock, problem.domain
     if problem.costs is not None:
         with clock.stage("bounds"):
-            bounds = linear_bounds(problem.network, domain)
+            bounds = linear_bounds(problem.network, domain, clock.share(BOUNDS_SHARE))
         return solve_encoded(problem, domain, problem.network, bounds, "paper")
     witness = attack(problem)
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
-    return solve_rest(problem, Finding(witness, 0.0))
+    floor = first_floor(problem, problem.network.simplified(), witness, clock.share(MILP_FLOOR_SHARE))
+    return solve_rest(problem, Finding(witness, floor))
 
 
 def solve_rest(problem: Problem, known: Finding) -> Finding:
     """Linear bounds within the distance of the known witness, the tight form and the chosen solver."""
-    domain = problem.domain
+    domain, clock = problem.domain, problem.clock
     if known.witness is not None:
         domain = domain.within(domain.distance(known.witness))
-    with problem.clock.stage("bounds"):
-        network = without_losers(problem.network.simplified(), domain)
-        bounds = linear_bounds(network, domain)
+    with clock.stage("bounds"):
+        until = clock.share(BOUNDS_SHARE)
+        network = without_losers(problem.network.simplified(), domain, until)
+        bounds = linear_bounds(network, domain, until)
     found = solve_encoded(problem, domain, network, bounds, "tight")
     lower, nodes = max(known.lower, found.lower), known.nodes + found.nodes
     if known.witness is not None and (
         found.witness is None or domain.distance(known.witness) < domain.distance(found.witness)
     ):
         # The witness itself lies on the rim of this domain: none inside means none nearer.
-        return Finding(known.witness, min(lower, domain.radius), nodes, found.interrupted)
-    return Finding(found.witness, lower, nodes, found.interrupted)
+        return Finding(known.witness, min(lower, domain.radius), nodes, found.interrupted, found.notes)
+    return Finding(found.witness, lower, nodes, found.interrupted, found.notes)
 
 
-def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bounds, form: str) -> Finding:
+def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bounds, form: Form) -> Finding:
     clock = problem.clock
+    size = model_entries(network, bounds, form)
+    if size * BYTES_FOR_EACH_ENTRY > MOST_GIGABYTES * 1e9:
+        return too_large(problem, size * BYTES_FOR_EACH_ENTRY / 1e9)
+    if size * SECONDS_FOR_EACH_ENTRY > clock.left:
+        return Finding(None, 0.0)
     with clock.stage("encode"):
-        encoding = encode(
-            network, domain, problem.goal, bounds, "paper" if form == "paper" else "tight", problem.costs
-        )
+        encoding = encode(network, domain, problem.goal, bounds, form, problem.costs)
     with clock.stage("search"):
         solution = solve(
             encoding.milp,
@@ -93,17 +111,38 @@ def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bo
     return read_solution(problem, encoding, solution)
 
 
+def model_entries(network: Network, bounds: Bounds, form: Form) -> int:
+    """About how many numbers the rows of a model hold: those of each unit whose sign is open come twice."""
+    total = 0
+    for node_id, node in enumerate(network.nodes, start=1):
+        if isinstance(node.layer, Affine):
+            low, high = bounds.lower[node_id], bounds.upper[node_id]
+            times = 1.0 if form == "paper" else float(np.mean((low < 0) * (high > 0) + (high > 0)))
+            total += int(times * sum(entries(weight) for weight in node.layer.weights))
+    return total
+
+
+def too_large(problem: Problem, gigabytes: float) -> Finding:
+    """What is known without the model; if nothing is, a sentence that says why."""
+    about = f"the model for the solver would take about {gigabytes:.0f} GB of memory"
+    if problem.known.witness is None and problem.known.lower == 0:
+        raise QueryError(
+            f"{about}, more than the {MOST_GIGABYTES:.0f} GB that closecall uses: "
+            "ask about a smaller network, or by --method auto."
+        )
+    return Finding(None, 0.0, notes=(f"{about}: the interval is that of the attack and of linear bounds",))
+
+
 def distance_progress(encoding: Encoding, domain: Domain, problem: Problem) -> OnProgress | None:
     """Turn a solver's objective into a distance, and its time into the time of the whole search."""
-    report = problem.on_progress
-    if report is None or problem.costs is not None:  # the costs' objective is no distance
+    if problem.costs is not None:  # the costs' objective is no distance
         return None
 
     elapsed = problem.clock.seconds
 
     def forward(lower: float, upper: float, nodes: int, seconds: float) -> None:
         low, high = encoding.distance(max(lower, 0.0)), encoding.distance(upper)
-        report(low, min(high, domain.radius), nodes, elapsed + seconds)
+        problem.known.show(low, min(high, domain.radius), nodes, elapsed + seconds)
 
     return forward
 
@@ -182,48 +221,89 @@ def search_by_batches(problem: Problem, witness: Vector | None, seconds: float) 
 
     All of it within so many seconds from the beginning of the whole search.
     """
-    from closecall.batched import refute, shrink  # waits for torch
+    from closecall.batched import TooLargeError, Watch, refute, shrink  # waits for torch
 
-    nodes, clock = 0, problem.clock
+    clock, known = problem.clock, problem.known
     seconds = min(seconds, clock.limit)
-    with clock.stage("bounds"):
-        ball = problem.domain if witness is None else problem.domain.within(problem.domain.distance(witness))
-        floor = certified_radius(
-            problem.network.simplified(), ball, problem.goal, clock.began + FLOOR_SHARE * seconds
-        )
-    with clock.stage("search"):
-        if witness is None:
-            outcome = refute(
-                problem.network,
-                problem.domain,
-                problem.goal,
-                seconds=max(0.0, seconds - clock.seconds),
-                threads=problem.threads,
-                on_progress=problem.on_progress,
+    network = problem.network.simplified()
+    now = time.perf_counter()
+    floor = first_floor(problem, network, witness, now + FLOOR_SHARE * (clock.began + seconds - now))
+    question = (problem.network, problem.domain, problem.goal)
+    watch = Watch(known.report, known.offer)
+    nodes = 0
+    try:
+        with clock.stage("search"):
+            if witness is None:
+                left = max(0.0, seconds - clock.seconds)
+                outcome = refute(*question, seconds=left, threads=problem.threads, watch=watch)
+                nodes, witness = outcome.nodes, outcome.witness
+                if outcome.status == "proven":
+                    return Finding(None, np.inf, nodes)
+                if witness is None or not problem.nearest or outcome.status == "interrupted":
+                    lower = max(floor, outcome.lower)
+                    return Finding(witness, lower, nodes, outcome.status == "interrupted")
+            left = max(0.0, seconds - clock.seconds)
+            best, outcome = shrink(
+                *question, witness, gap=problem.gap, seconds=left, threads=problem.threads, watch=watch
             )
-            nodes, witness = outcome.nodes, outcome.witness
-            if outcome.status == "proven":
-                return Finding(None, np.inf, nodes)
-            if witness is None or not problem.nearest:
-                return Finding(witness, max(floor, outcome.lower), nodes, outcome.status == "interrupted")
-        best, outcome = shrink(
-            problem.network,
-            problem.domain,
-            problem.goal,
-            witness,
-            gap=problem.gap,
-            seconds=max(0.0, seconds - clock.seconds),
-            threads=problem.threads,
-            on_progress=problem.on_progress,
-        )
+    except TooLargeError:
+        return search_coarsely(problem, network, witness)
     return Finding(best, max(floor, outcome.lower), nodes + outcome.nodes, outcome.status == "interrupted")
 
 
+def search_coarsely(problem: Problem, network: Network, witness: Vector | None) -> Finding:
+    """An interval without batched bounds: linear bounds over larger and larger radii."""
+    clock, known, domain = problem.clock, problem.known, problem.domain
+    with clock.stage("search"):
+        if witness is None:
+            empty, witness = refute_coarsely(problem.network, domain, problem.goal, clock.share(0.5))
+            known.offer(witness)
+            if empty:
+                return Finding(None, np.inf)
+        if witness is not None and problem.nearest:
+            ball = domain.within(domain.distance(witness))
+            certified_radius(
+                network,
+                ball,
+                problem.goal,
+                clock.deadline,
+                proven=known.lower,
+                trials=COARSE_TRIALS,
+                on_radius=known.prove,
+            )
+    return Finding(witness, known.lower)
+
+
 def attack(problem: Problem) -> Vector | None:
-    clock = problem.clock
+    clock, known = problem.clock, problem.known
     with clock.stage("attack"):
         until = clock.began + ATTACK_SHARE * clock.limit
-        return find_witness(problem.network, problem.domain, problem.goal, until=until)
+        find_witness(problem.network, problem.domain, problem.goal, until=until, on_witness=known.offer)
+    return known.witness
+
+
+def search(problem: Problem, method: str) -> Finding:
+    """Search by a method; cut off anywhere, by Ctrl-C or by the end of time or memory, keep what is known."""
+    notes: tuple[str, ...] = ()
+    with problem.clock.noting_interrupts():
+        try:
+            return problem.known.joined(METHODS[method](problem))
+        except KeyboardInterrupt:
+            return problem.known.joined(Finding(None, 0.0, interrupted=True))
+        except OutOfTimeError:
+            pass
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            notes = ("memory ran out: the interval holds as far as it was proven",)
+    if notes and problem.known.witness is None and problem.known.lower == 0:
+        raise QueryError("memory ran out before anything was known: ask about a smaller network or image.")
+    return problem.known.joined(Finding(None, 0.0, notes=notes))
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error is about memory, also one that torch calls by another name."""
+    return isinstance(error, MemoryError) or "allocate memory" in str(error)
 
 
 METHODS: dict[str, Callable[[Problem], Finding]] = {

@@ -14,14 +14,14 @@ from closecall.balance import balanced
 from closecall.eight_bit import replay_png
 from closecall.encode import Costs
 from closecall.errors import QueryError
-from closecall.methods import METHODS
+from closecall.methods import METHODS, search
 from closecall.milp import OnProgress
 from closecall.problem import Finding, Problem
 from closecall.query import DEFAULT_MARGIN, Outputs, Query, paper_target
 from closecall.readers import Classifier, read
 from closecall.solvers import SOLVERS
 from closecall.solvers.highs import TOLERANCES
-from closecall.stages import Clock
+from closecall.stages import Clock, holding_interrupts_back, usable_threads
 from closecall.verdict import Outcome, Replay, Verdict, Wanted, replay
 
 Target = int | str  # a class, "any" or "paper"
@@ -168,7 +168,7 @@ def answer(
         nearest,
         SAFETY * how.gap,
         how.solver,
-        how.threads,
+        usable_threads(how.threads),
         costs,
         how.on_progress,
     )
@@ -178,11 +178,8 @@ def answer(
             query.image.astype(np.float32).reshape(classifier.network.input_shape), 0.0, predicted, ()
         )
     else:
-        try:
-            finding = METHODS[how.method](problem)
-        except KeyboardInterrupt:  # before there was anything to report
-            finding = Finding(None, 0.0, interrupted=True)
-        with clock.stage("replay"):
+        finding = search(problem, how.method)
+        with clock.stage("replay"), holding_interrupts_back():
             replayed = None
             if finding.witness is not None:
                 replayed = replay(
@@ -225,6 +222,7 @@ def decide(
         outcome = "robust" if lower >= query.radius else "unresolved"
     if costs is not None:
         notes += ("optimal for the given costs, which is not the same as nearest",)
+    notes += finding.notes
     if finding.interrupted:
         notes += ("interrupted: the interval holds as far as it was proven",)
     image = query.image.astype(np.float32).reshape(classifier.network.input_shape)

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.anchored import Anchored, anchor
+from closecall.anchored import Anchored, anchor, crowded
 from closecall.bounds import Bounds, excluded, linear_bounds
 from closecall.branch import Tree
 from closecall.domain import Domain
@@ -49,10 +49,11 @@ class Ground:
     domain: Domain
     network: Network
     bounds: Bounds
+    until: float  # the perf_counter time at which planes are given up
 
     @cached_property
     def anchored(self) -> Anchored:
-        return anchor(self.network, self.domain, self.bounds)
+        return anchor(self.network, self.domain, self.bounds, self.until)
 
 
 class Hunt:
@@ -86,8 +87,9 @@ class Hunt:
         """The domain within a radius; kept, since one case after another asks for the same."""
         domain = self.domain.within(radius)
         if self._ground is None or self._ground.domain.radius != domain.radius:
-            network = without_losers(self.network, domain, self.problem.clock.deadline)
-            self._ground = Ground(domain, network, linear_bounds(network, domain))
+            until = self.problem.clock.deadline
+            network = without_losers(self.network, domain, until)
+            self._ground = Ground(domain, network, linear_bounds(network, domain, until), until)
         return self._ground
 
     @property
@@ -104,6 +106,8 @@ class Hunt:
         if case.slack(self.network.forward(image[None]))[0] < -FEASIBLE:
             return False
         self.best, self.distance = image, distance
+        if self.problem.goal.slack(self.network.forward(image[None]))[0] >= 0:
+            self.problem.known.offer(image)
         return True
 
     def take_over(self, witness: Vector | None) -> None:
@@ -115,9 +119,10 @@ class Hunt:
     def report(self) -> None:
         lower = max(self.floor, min(self.lower, self.others))
         now = time.perf_counter()
-        if self.problem.on_progress is not None and now - self._reported > SECONDS_BETWEEN_REPORTS:
+        if now - self._reported > SECONDS_BETWEEN_REPORTS:
             self._reported = now
-            self.problem.on_progress(lower, self.distance, self.tally.nodes, self.problem.clock.seconds)
+            seconds = self.problem.clock.seconds
+            self.problem.known.report(lower, self.distance, self.tally.nodes, seconds)
 
 
 def nearest_first(hunt: Hunt, goal: Goal) -> list[Case]:
@@ -184,10 +189,10 @@ def settle(hunt: Hunt, trial: Trial) -> Settled:
 def relax_anchored(ground: Ground, case: Case, bounds: Bounds) -> tuple[Relaxation, Bounds]:
     """The relaxation and, in L1, its planes that are exact at the original and the bounds they tighten."""
     domain = ground.domain
-    if domain.norm.name != "l1" or not np.isfinite(domain.radius):
+    if domain.norm.name != "l1" or not np.isfinite(domain.radius) or crowded(ground.network):
         return relax(ground.network, domain, case, bounds), bounds
     same = bounds is ground.bounds
-    anchored = ground.anchored if same else anchor(ground.network, domain, bounds)
+    anchored = ground.anchored if same else anchor(ground.network, domain, bounds, ground.until)
     return relax(ground.network, domain, case, anchored.bounds, anchored.leads), anchored.bounds
 
 

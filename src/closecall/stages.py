@@ -1,19 +1,28 @@
-"""A stopwatch for the stages of a search, and the time that is left."""
+"""A stopwatch for the stages of a search, the time that is left, and a Ctrl-C that is never lost."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+
+class OutOfTimeError(Exception):
+    """A step was left before its end: whoever began it goes on with what is proven so far."""
 
 
 class Clock:
-    """Counts seconds by stage against a limit."""
+    """Counts seconds by stage against a limit; after Ctrl-C, whoever looks at it is interrupted."""
 
     def __init__(self, limit: float) -> None:
         self.began = time.perf_counter()
         self.limit = limit
         self.by_stage: dict[str, float] = {}
+        self.pressed = False
 
     @property
     def seconds(self) -> float:
@@ -21,6 +30,7 @@ class Clock:
 
     @property
     def left(self) -> float:
+        self.check()
         return max(0.0, self.limit - self.seconds)
 
     @property
@@ -28,10 +38,68 @@ class Clock:
         """The perf_counter time at which the limit is reached."""
         return self.began + self.limit
 
+    def share(self, part: float) -> float:
+        """The perf_counter time at which a part of the time that is left will be over."""
+        return time.perf_counter() + part * self.left
+
+    def check(self) -> None:
+        """Be interrupted by a Ctrl-C that a library or a destructor has swallowed."""
+        if self.pressed:
+            raise KeyboardInterrupt
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
+        self.check()
         began = time.perf_counter()
         try:
             yield
         finally:
             self.by_stage[name] = self.by_stage.get(name, 0.0) + time.perf_counter() - began
+
+    @contextmanager
+    def noting_interrupts(self) -> Iterator[None]:
+        """Remember a Ctrl-C beside raising it: an exception raised inside a destructor is lost."""
+
+        before: Any = signal.getsignal(signal.SIGINT)
+        if not callable(before) or not in_main_thread():
+            yield
+            return
+
+        def note(number: int, frame: Any) -> None:
+            self.pressed = True
+            before(number, frame)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            self.pressed = False
+
+
+@contextmanager
+def holding_interrupts_back() -> Iterator[None]:
+    """Finish a short piece of work, such as the replay of an answer, in spite of Ctrl-C."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or not in_main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def out_of_time(until: float) -> bool:
+    return time.perf_counter() >= until
+
+
+def usable_threads(wanted: int) -> int:
+    """As many threads as are wanted, but no more than the machine lets this process use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(wanted, allowed))

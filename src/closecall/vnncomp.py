@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.balance import balanced
-from closecall.batched import refute
+from closecall.batched import TooLargeError, refute
+from closecall.coarse import refute_coarsely
 from closecall.domain import Domain
+from closecall.network import Network
 from closecall.norms import norm_named
 from closecall.query import Case, Goal
 from closecall.readers import Classifier
@@ -48,17 +50,29 @@ def decide(classifier: Classifier, question: Property, *, seconds: float, thread
     for index, (domain, goal) in enumerate(boxes):
         share = (deadline - time.perf_counter()) / (len(boxes) - index)
         network = balanced(classifier.network, domain)
-        outcome = refute(network, domain, goal, seconds=max(share, 0.0), threads=threads)
-        if outcome.witness is not None:
-            found = replayed(classifier, domain, goal, outcome.witness)
+        proven, witness = refuted(network, domain, goal, max(share, 0.0), threads)
+        if witness is not None:
+            found = replayed(classifier, domain, goal, witness)
             if found is not None:
                 return Decision("sat", found.image, first_scores(classifier, found.image))
             doubt = "unknown"
-        elif outcome.status == "interrupted":
-            return Decision("unknown")
-        elif outcome.status != "proven":
+        elif not proven:
             doubt = "timeout"
     return Decision("unsat" if doubt is None else doubt)
+
+
+def refuted(
+    network: Network, domain: Domain, goal: Goal, seconds: float, threads: int
+) -> tuple[bool, NDArray[np.float64] | None]:
+    """Whether it is proven that no input of the box meets a case, and one that does; Ctrl-C ends it all."""
+    until = time.perf_counter() + seconds
+    try:
+        outcome = refute(network, domain, goal, seconds=seconds, threads=threads)
+    except TooLargeError:
+        return refute_coarsely(network, domain, goal, until)
+    if outcome.status == "interrupted":
+        raise KeyboardInterrupt
+    return outcome.status == "proven", outcome.witness
 
 
 def grouped(question: Property) -> list[tuple[Domain, Goal]]:

@@ -7,22 +7,24 @@ linear bounds than each of them alone: where it is negative all over the domain,
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from closecall.bounds import ROWS_AT_ONCE, linear_bounds, maximise
+from closecall.bounds import Bounds, linear_bounds, maximise, rows_at_once
 from closecall.domain import Domain
 from closecall.layers import Maximum, Relu
 from closecall.network import Network, Node
+from closecall.stages import out_of_time
 
 Vector = NDArray[np.float64]
 Windows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Leads = Callable[[Windows, Windows], Vector]  # the most by which the first entries lead over the second
 
 
 def without_losers(network: Network, domain: Domain, until: float = math.inf) -> Network:
@@ -35,32 +37,44 @@ def without_losers(network: Network, domain: Domain, until: float = math.inf) ->
         return network
     nodes = list(network.nodes)
     for node_id, node in enumerate(network.nodes, start=1):
-        if not isinstance(node.layer, Maximum) or time.perf_counter() > until:
+        if not isinstance(node.layer, Maximum) or out_of_time(until):
             continue
         source, windows = node.inputs[0], node.layer.windows
         earlier = Network(network.input_shape, tuple(nodes[:source]))
-        bounds = linear_bounds(earlier, domain)
+        bounds = linear_bounds(earlier, domain, until)
         high = bounds.upper[source]
         keep = node.layer.candidates(bounds.lower[source], high)
         readers = [reader.layer for reader in network.nodes if node_id in reader.inputs]
         if readers and all(isinstance(layer, Relu) for layer in readers):
             positive = keep & (high[windows] > 0)
             keep = np.where(positive.any(axis=1, keepdims=True), positive, keep)
-        keep = undominated(windows, keep, len(high), partial(maximise, earlier, domain, bounds, source))
+        most = partial(most_of_leads, earlier, domain, bounds)
+        keep = undominated(windows, keep, most, rows_at_once(earlier, domain, source), until)
         nodes[node_id - 1] = Node(Maximum(packed(windows, keep)), node.inputs)
     return Network(network.input_shape, tuple(nodes), network.notes)
 
 
-def undominated(windows: Windows, keep: Mask, width: int, most: Callable[[Vector], Vector]) -> Mask:
-    """Which of the entries to keep are not below another one of them all over the domain."""
+def most_of_leads(
+    network: Network, domain: Domain, bounds: Bounds, first: Windows, second: Windows
+) -> Vector:
+    """The most by which some of the network's outputs exceed others, all over the domain."""
+    count, last = len(first), len(network.nodes)
+    places = np.stack([first, second], axis=1).ravel()
+    shape = (count, len(bounds.upper[last]))
+    rows = csr_array((np.tile([1.0, -1.0], count), places, 2 * np.arange(count + 1)), shape=shape)
+    return maximise(network, domain, bounds, last, rows)
+
+
+def undominated(windows: Windows, keep: Mask, most: Leads, at_once: int, until: float) -> Mask:
+    """Which entries to keep are not shown in time to be below another of them all over the domain."""
     keep = keep.copy()
     for first, second in permutations(range(windows.shape[1]), 2):
         rivals = np.flatnonzero(keep[:, first] & keep[:, second])
-        for both in np.array_split(rivals, -(-len(rivals) // ROWS_AT_ONCE) or 1):
-            lead = np.zeros((len(both), width))
-            lead[np.arange(len(both)), windows[both, first]] += 1.0
-            lead[np.arange(len(both)), windows[both, second]] -= 1.0
-            keep[both[most(lead) <= 0], first] = False
+        for begin in range(0, len(rivals), at_once):
+            if out_of_time(until):
+                return keep
+            both = rivals[begin : begin + at_once]
+            keep[both[most(windows[both, first], windows[both, second]) <= 0], first] = False
     return keep
 
 

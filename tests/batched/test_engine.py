@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from closecall.batched import approach, refute, shrink
+from closecall.batched import Watch, approach, refute, shrink
 from closecall.domain import Domain
 from closecall.network import Network
 from closecall.query import Goal
@@ -104,7 +104,7 @@ def test_ctrl_c_leaves_a_valid_interval(calls: int) -> None:
         if len(seen) == calls:
             raise KeyboardInterrupt
 
-    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=60, on_progress=stop)
+    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=60, watch=Watch(stop))
     assert outcome.status == ("interrupted" if len(seen) == calls else "proven")
     assert_witness(network, domain, goal, nearest)
     assert 0.0 <= outcome.lower <= truth * (1 + 1e-6)

@@ -6,6 +6,7 @@ forward through the planes: ∂/∂α = min(c, 0)·a, ∂/∂β = s·a, and ∂/
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import Blocks
 from closecall.batched.relaxation import Planes, Substituted, relaxed_values, substitute
+from closecall.stages import out_of_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +122,7 @@ class Pace:
     slope_step: float = 0.1
     multiplier_step: float = 0.1
     decay: float = 0.97
+    until: float = math.inf  # the perf_counter time after which no further step is begun
 
 
 def evaluate(blocks: Blocks, planes: Planes, ball: Ball, aim: Aim, splits: Splits, duals: Duals) -> Point:
@@ -163,7 +166,7 @@ def improve(
     climb = Climb(blocks, planes, ball, aim, splits, duals)
     for step in range(pace.steps + 1):
         point = climb.look()
-        last = step == pace.steps
+        last = step == pace.steps or out_of_time(pace.until)
         unfinished = climb.best_value >= 0
         few = step % 4 == 3 and int(unfinished.sum()) < 0.75 * len(places)
         if last or few or not bool(unfinished.any()):

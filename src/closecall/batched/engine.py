@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -30,6 +31,7 @@ from closecall.domain import Domain
 from closecall.milp import OnProgress
 from closecall.network import Network
 from closecall.query import Case, Goal
+from closecall.stages import out_of_time
 from closecall.winners import without_losers
 
 Vector = NDArray[np.float64]
@@ -41,6 +43,7 @@ PART_PACE = Pace(16, slope_step=0.1, decay=0.93)
 PARTS_AT_ONCE = 64
 QUICK_NODES = 2000  # that are tried before units are tightened by branching
 CANDIDATES = 8
+MOST_SLOPES = 5e8  # of all open parts together: a gigabyte
 TOLERANCE = 1e-6  # scores that a solver's image may miss the goal by
 CLIMBED, CLIMB_STEPS = 8, 10  # climbs from the relaxed solutions of a batch, and their steps
 WORTH_A_SWEEP = 0.93  # sweeps go on while they leave less than this share of the cases' values
@@ -61,6 +64,14 @@ class Outcome:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Watch:
+    """Who is told of the interval, and of each nearer witness."""
+
+    on_progress: OnProgress | None = None
+    on_witness: Callable[[Vector], None] | None = None
+
+
 class Search:
     """All that is known about one question: the open parts, the nearest witness and the proven radius."""
 
@@ -70,17 +81,24 @@ class Search:
         domain: Domain,
         goal: Goal,
         seconds: float,
-        on_progress: OnProgress | None,
+        watch: Watch,
         gap: float | None = None,
     ) -> None:
         self.began = time.perf_counter()
         self.until = self.began + seconds
-        self.goal, self.domain, self.gap, self.on_progress = goal, domain, gap, on_progress
+        self.goal, self.domain, self.gap, self.watch = goal, domain, gap, watch
         self.network = network.simplified()
         self.whole = blocks_of(self.network)
         self.wide, self.narrow = self.whole, self.whole.to(torch.float32)
         self.ball = Ball.of(domain, torch.float64)
-        self.hunt = Hunt(network, self.whole, (domain, goal), polish=gap is not None, until=self.until)
+        self.hunt = Hunt(
+            network,
+            self.whole,
+            (domain, goal),
+            polish=gap is not None,
+            until=self.until,
+            on_witness=watch.on_witness,
+        )
         self.bounds = UnitBounds(torch.zeros(0), torch.zeros(0))
         self.sums = Sums(torch.zeros(0), torch.zeros(0))
         self.open: list[Part] = []
@@ -100,7 +118,12 @@ class Search:
         return max(self.floor, min([self.radius, *parts])) if parts else self.floor
 
     def in_time(self) -> bool:
-        return time.perf_counter() < self.until
+        return not out_of_time(self.until)
+
+    def report(self) -> None:
+        if self.watch.on_progress is not None:
+            seconds = time.perf_counter() - self.began
+            self.watch.on_progress(self.lower, self.hunt.distance, self.nodes, seconds)
 
     def run(self, method: Method) -> Outcome:
         try:
@@ -167,20 +190,19 @@ class Search:
         self.ball = self.ball.within(radius)
         self.wide = self.blocks_within(radius)
         self.narrow = self.wide.to(torch.float32)
-        self.stuck = []
-        self.open = self.roots()
+        self.begin_anew()
         self.bound_units()
         self.bound_cases()
         self.branch(self.nodes + QUICK_NODES)
         if self.open and not self.over():
-            self.stuck = []
-            self.open = self.roots()
+            self.begin_anew()
             self.bound_cases()
             self.tighten()
             self.branch(math.inf)
         if self.open or self.stuck:
             return False
         self.floor = max(self.floor, self.radius)
+        self.report()
         return True
 
     def blocks_within(self, radius: float) -> Blocks:
@@ -189,15 +211,19 @@ class Search:
         return self.whole if smaller is self.network else blocks_of(smaller)
 
     def over(self) -> bool:
-        """Whether time is over, or a witness answers the question."""
-        return not self.in_time() or (self.gap is None and self.hunt.witness is not None)
+        """Whether time is over, the open parts fill the memory, or a witness answers the question."""
+        crowded = len(self.open) * self.wide.units > MOST_SLOPES
+        return crowded or not self.in_time() or (self.gap is None and self.hunt.witness is not None)
 
     def branch(self, nodes: float) -> None:
         while self.open and self.nodes < nodes and not self.over():
             self.step()
-            if self.on_progress is not None:
-                seconds = time.perf_counter() - self.began
-                self.on_progress(self.lower, self.hunt.distance, self.nodes, seconds)
+            self.report()
+
+    def begin_anew(self) -> None:
+        """Open all cases again; in this order, so that Ctrl-C between the two finds no part missing."""
+        self.open = self.roots()
+        self.stuck = []
 
     def roots(self) -> list[Part]:
         """One part for each case, about which nothing is known yet."""
@@ -222,8 +248,17 @@ class Search:
         parts = [
             replace(part, duals=replace(part.duals, slopes=slopes), bounds=self.bounds) for part in self.open
         ]
-        self.open = self.prover().bounded(parts, CASE_PACE)
+        self.open = self.bounded(parts, CASE_PACE)
         self.nodes += len(parts)
+
+    def bounded(self, parts: list[Part], pace: Pace) -> list[Part]:
+        """The parts that remain open; those that there is no time for remain as they are."""
+        still_open: list[Part] = []
+        prover, at_once = self.prover(), self.narrow.rows_at_once(2 * PARTS_AT_ONCE)
+        for begin in range(0, len(parts), at_once):
+            some = parts[begin : begin + at_once]
+            still_open += prover.bounded(some, replace(pace, until=self.until)) if self.in_time() else some
+        return still_open
 
     def prover(self) -> Prover:
         aims = Aim(self.wide.depth + 1, self.hunt.matrix, self.hunt.threshold)
@@ -235,7 +270,7 @@ class Search:
         now = time.perf_counter()
         until = now + SHARE_FOR_SWEEPS * (self.until - now)
         before = math.inf
-        while self.open and time.perf_counter() < until:
+        while self.open and not out_of_time(until):
             left = sum(part.value for part in self.open)
             if left > WORTH_A_SWEEP * before:
                 break
@@ -251,9 +286,9 @@ class Search:
         matrix, threshold = self.hunt.matrix[part.case], self.hunt.threshold[part.case]
         tightening = Tightening((self.wide, self.narrow), self.sums, (matrix, threshold))
         branch = False
-        while time.perf_counter() < until:
+        while not out_of_time(until):
             bounds = tightening.sweep(self.ball, part.bounds, until, branch=branch)
-            left = self.prover().bounded([replace(part, bounds=bounds)], CASE_PACE)
+            left = self.bounded([replace(part, bounds=bounds)], CASE_PACE)
             self.open = [other for other in self.open if other.case != part.case] + left
             self.nodes += 1
             if not left:
@@ -266,7 +301,8 @@ class Search:
     def step(self) -> None:
         """Split some open parts, bound their children, and hunt where the bounds are attained."""
         self.open.sort(key=lambda part: part.value)  # nearest to a proof first, which keeps the list short
-        batch, rest = self.open[:PARTS_AT_ONCE], self.open[PARTS_AT_ONCE:]
+        count = max(1, self.narrow.rows_at_once(2 * CANDIDATES * PARTS_AT_ONCE) // (2 * CANDIDATES))
+        batch, rest = self.open[:count], self.open[count:]
         choice = self.prover().chosen(batch, CANDIDATES)
         cases = torch.tensor([part.case for part in batch])
         self.hunt.climb(self.hunting_ground, choice.images[-CLIMBED:], cases[-CLIMBED:], CLIMB_STEPS)
@@ -274,10 +310,11 @@ class Search:
         decided = list(zip(batch, choice.units.tolist(), strict=True))
         children = [child_of(part, unit, sign) for part, unit in decided if unit >= 0 for sign in (1.0, -1.0)]
         leaves = [part for part, unit in decided if unit < 0]
-        still_open = self.prover().bounded(children, PART_PACE) if children else []
+        still_open = self.bounded(children, PART_PACE)
         unproven = [part for part in leaves if not self.close_leaf(part)]
         self.nodes += len(children)
-        self.open, self.stuck = rest + still_open, self.stuck + unproven
+        self.stuck = self.stuck + unproven  # first, so that Ctrl-C in between finds no part missing
+        self.open = rest + still_open
 
     def close_leaf(self, part: Part) -> bool:
         """All signs are known: ask an LP for the nearest image of the part."""
@@ -285,11 +322,10 @@ class Search:
         active[part.units] = part.signs > 0
         kept = self.bounds.open  # by splits, or by bounds that hold for images of the case only
         case, domain = self.goal.cases[part.case], self.domain.within(self.radius)
-        left = self.until - time.perf_counter()
-        lower, image = nearest_in_region(self.wide, domain, case, (active, kept), left)
+        lower, image = nearest_in_region(self.wide, domain, case, (active, kept), self.until)
         if image is not None and not self.hunt.accept_beyond(image):
             firmer = Case(case.matrix, case.threshold + TOLERANCE)
-            _, image = nearest_in_region(self.wide, domain, firmer, (active, kept), left)
+            _, image = nearest_in_region(self.wide, domain, firmer, (active, kept), self.until)
             if image is not None:
                 self.hunt.accept_beyond(image)
         self.keep_below_witness()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import Blocks
+from closecall.stages import out_of_time
 
 
 def forward(blocks: Blocks, images: Tensor) -> tuple[Tensor, Tensor]:
@@ -46,9 +49,14 @@ def slack_and_slopes(
 
 
 def ascend(
-    blocks: Blocks, ball: Ball, matrix: Tensor, threshold: Tensor, images: Tensor, steps: int
+    blocks: Blocks,
+    ball: Ball,
+    rows: tuple[Tensor, Tensor],
+    images: Tensor,
+    steps: int,
+    until: float = math.inf,
 ) -> tuple[Tensor, Tensor]:
-    """The best image on each way uphill, and its slack.
+    """The best image on each way uphill, and its slack; `rows` are those of the cases and their thresholds.
 
     In L∞ by signs of the gradient with momentum, clipped to the ball; else by Frank-Wolfe steps.
     """
@@ -56,11 +64,11 @@ def ascend(
     low, high = ball.box()
     velocity = torch.zeros_like(images)
     for step in range(steps + 1):
-        slack, slopes = slack_and_slopes(blocks, matrix, threshold, images)
+        slack, slopes = slack_and_slopes(blocks, *rows, images)
         better = slack > best_slack
         best = torch.where(better[:, None], images, best)
         best_slack = torch.where(better, slack, best_slack)
-        if step == steps or bool((best_slack > 0).any()):
+        if step == steps or bool((best_slack > 0).any()) or out_of_time(until):
             break
         if ball.norm == "linf":
             velocity = 0.75 * velocity + slopes / slopes.abs().mean(1, keepdim=True).clamp(min=1e-12)

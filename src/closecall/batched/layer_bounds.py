@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +14,7 @@ from closecall.batched.blocks import Blocks
 from closecall.batched.relaxation import Planes, Sums, confirmed
 from closecall.bounds import check_finite
 from closecall.layers.layer import OUTWARD
+from closecall.stages import out_of_time
 
 ROWS_AT_ONCE = 512
 
@@ -54,7 +54,7 @@ def terms(blocks: Blocks, ball: Ball, bounds: UnitBounds, layer: int) -> Tensor:
 
 
 def unit_bounds(wide: Blocks, narrow: Blocks, ball: Ball, pace: Pace, until: float) -> UnitBounds:
-    """Linear bounds for all units, then optimised ones (while there is time) where the sign is open.
+    """Linear bounds for all units, then optimised ones where the sign is open, both while there is time.
 
     `wide` and `ball` are in float64, `narrow` is the same network in float32.
     """
@@ -63,19 +63,22 @@ def unit_bounds(wide: Blocks, narrow: Blocks, ball: Ball, pace: Pace, until: flo
         span = wide.spans[layer]
         sums[span] = terms(wide, ball, UnitBounds(lower, upper), layer)
         lower[span], upper[span] = interval(wide, ball, UnitBounds(lower, upper), layer, sums[span])
+        at_once = wide.before(layer).rows_at_once(ROWS_AT_ONCE) // 2
         for steps in (0, pace.steps):
-            if steps and (layer == 1 or time.perf_counter() > until):
+            if steps and layer == 1:
                 continue
             units = torch.nonzero((lower[span] < 0) & (upper[span] > 0))[:, 0]
-            for begin in range(0, len(units), ROWS_AT_ONCE // 2):
-                some = units[begin : begin + ROWS_AT_ONCE // 2]
+            for begin in range(0, len(units), at_once):
+                if out_of_time(until):
+                    break
+                some = units[begin : begin + at_once]
                 high, low = tightened(
                     (wide, narrow),
                     ball,
                     UnitBounds(lower, upper),
                     Sums(sums, sums),
                     (layer, some),
-                    Pace(steps, pace.slope_step),
+                    Pace(steps, pace.slope_step, until=until),
                 )
                 places = some + span.start
                 # fmin and fmax pass over NaN, which is no bound.

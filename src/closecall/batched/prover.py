@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -17,6 +18,12 @@ from closecall.batched.splitting import Choice, Part, choose, duals_of, exact_at
 from closecall.layers.layer import OUTWARD
 
 
+class Aims(Protocol):
+    """Aims that parts refer to by their place."""
+
+    def taken(self, rows: Tensor) -> Aim: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Prover:
     """A network and a domain in both precisions, and the aims that parts refer to by their place."""
@@ -25,7 +32,7 @@ class Prover:
     narrow: Blocks
     sums: Sums
     ball: Ball  # float64
-    aims: Aim  # float64
+    aims: Aims  # float64
 
     def aim_of(self, parts: Sequence[Part]) -> Aim:
         return self.aims.taken(torch.tensor([part.case for part in parts]))

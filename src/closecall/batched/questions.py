@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from closecall.batched.ball import Ball
 from closecall.batched.blocks import blocks_of
-from closecall.batched.engine import Outcome, Search
+from closecall.batched.engine import Outcome, Search, Watch
 from closecall.batched.witnesses import Hunt
 from closecall.domain import Domain
-from closecall.milp import OnProgress
 from closecall.network import Network
 from closecall.query import Goal
+from closecall.stages import usable_threads
 
 Vector = NDArray[np.float64]
+UNWATCHED = Watch()
 
 
 def refute(
@@ -30,11 +31,11 @@ def refute(
     *,
     seconds: float,
     threads: int = 1,
-    on_progress: OnProgress | None = None,
+    watch: Watch = UNWATCHED,
 ) -> Outcome:
     """Find an image of the domain that reaches the goal, or prove that there is none."""
     with torch_threads(threads):
-        search = Search(network, domain, goal, seconds, on_progress)
+        search = Search(network, domain, goal, seconds, watch)
         return search.run(search.refute)
 
 
@@ -47,24 +48,32 @@ def shrink(
     gap: float,
     seconds: float,
     threads: int = 1,
-    on_progress: OnProgress | None = None,
+    watch: Watch = UNWATCHED,
 ) -> tuple[Vector, Outcome]:
     """From a known witness to the nearest one, up to a relative gap, as far as the time allows."""
     with torch_threads(threads):
-        search = Search(network, domain, goal, seconds, on_progress, gap)
+        search = Search(network, domain, goal, seconds, watch, gap)
         outcome = search.run(lambda: search.shrink(witness))
         best = witness if search.hunt.witness is None else search.hunt.witness
         return best, replace(outcome, witness=best)
 
 
 def approach(
-    network: Network, domain: Domain, goal: Goal, witness: Vector, *, gap: float, seconds: float, threads: int
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    witness: Vector,
+    *,
+    gap: float,
+    seconds: float,
+    threads: int,
+    watch: Watch = UNWATCHED,
 ) -> Vector:
     """A witness as near as climbs from many places find one, without a proof; the known one at least."""
     with torch_threads(threads):
         until = time.perf_counter() + seconds
         blocks = blocks_of(network.simplified())
-        hunt = Hunt(network, blocks, (domain, goal), polish=True, until=until)
+        hunt = Hunt(network, blocks, (domain, goal), polish=True, until=until, on_witness=watch.on_witness)
         hunt.accept(witness)
         hunt.close_in(Ball.of(domain.within(domain.distance(witness)), torch.float64), 1.0 - gap)
         return witness if hunt.witness is None else hunt.witness
@@ -73,7 +82,7 @@ def approach(
 @contextmanager
 def torch_threads(threads: int) -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(usable_threads(threads))
     try:
         with torch.no_grad():
             yield

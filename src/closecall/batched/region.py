@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -13,15 +15,20 @@ from closecall.milp import Limits
 from closecall.program import Expression, ProgramBuilder
 from closecall.query import Case
 from closecall.solvers import solve
+from closecall.stages import OutOfTimeError, out_of_time
 
 Vector = NDArray[np.float64]
 ROWS_AT_ONCE = 64
 ROUNDS = 60
+LEAST_SECONDS = 0.01  # for an LP that is begun just before the end
+MULTIPLICATIONS_PER_SECOND = 3e9  # in float64, of a slow core
 
 
-def linear_maps(blocks: Blocks, active: Tensor) -> tuple[Vector, Vector, Vector, Vector]:
+def linear_maps(blocks: Blocks, active: Tensor, until: float) -> tuple[Vector, Vector, Vector, Vector]:
     """Pre-activations and scores as affine functions of the image while exactly these units are active."""
     pixels = blocks.pixels
+    if out_of_time(until - blocks.entries * pixels / MULTIPLICATIONS_PER_SECOND):
+        raise OutOfTimeError
     # Each row is a linear function of the image, the last entry its constant.
     values = [torch.hstack([torch.eye(pixels, dtype=torch.float64), torch.zeros(pixels, 1).double()])]
     inputs = torch.zeros(blocks.units, pixels + 1, dtype=torch.float64)
@@ -39,15 +46,19 @@ def linear_maps(blocks: Blocks, active: Tensor) -> tuple[Vector, Vector, Vector,
 
 
 def nearest_in_region(
-    blocks: Blocks, domain: Domain, case: Case, phases: tuple[Tensor, Tensor], seconds: float
+    blocks: Blocks, domain: Domain, case: Case, phases: tuple[Tensor, Tensor], until: float
 ) -> tuple[float, Vector | None]:
     """A lower bound on the distance (inf when there is none) and the nearest image that reaches the case.
 
     `phases` = (active, kept): the phase of every unit, and which of them must be kept; their rows enter only
-    when broken. The bound is the solver's claim.
+    when broken. The bound is the solver's claim. Zero and no image if there is no time for it before the
+    perf_counter time `until`.
     """
     active, kept = phases
-    slopes, offsets, score_slopes, score_offsets = linear_maps(blocks, active)
+    try:
+        slopes, offsets, score_slopes, score_offsets = linear_maps(blocks, active, until)
+    except OutOfTimeError:
+        return 0.0, None
     signs = np.where(active.numpy(), 1.0, -1.0)
     builder = ProgramBuilder()
     movement = domain.norm.encode(builder, domain.down, domain.up)
@@ -66,12 +77,15 @@ def nearest_in_region(
     lower = 0.0
     for _ in range(ROUNDS):
         milp = builder.build(objective, quadratic if len(movement.squared) else None)
-        solution = solve(milp, "highs", Limits(seconds=max(0.01, seconds)))
+        left = until - time.perf_counter()
+        solution = solve(milp, "highs", Limits(seconds=max(LEAST_SECONDS, left)))
+        if solution.status == "interrupted":
+            raise KeyboardInterrupt
         if solution.status == "infeasible":
             return np.inf, None
         bound = max(0.0, solution.bound)
         lower = max(lower, float(np.sqrt(bound)) if len(movement.squared) else bound)
-        if solution.values is None:
+        if solution.values is None or out_of_time(until):
             return lower, None
         image = domain.clip(pixels.at(solution.values))
         broken = np.where(missing, -signs * (slopes @ image + offsets), -np.inf)

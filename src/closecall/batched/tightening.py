@@ -8,8 +8,7 @@ those with C·y − d ≥ 0, which enters every bound with multipliers of its ow
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,6 +20,7 @@ from closecall.batched.layer_bounds import UnitBounds
 from closecall.batched.prover import Prover
 from closecall.batched.relaxation import Sums
 from closecall.batched.splitting import Part, child_of
+from closecall.stages import out_of_time
 
 PACE = Pace(10, slope_step=0.15, multiplier_step=0.15, decay=0.9)
 CANDIDATES = 4
@@ -34,6 +34,26 @@ STALE = 0.95  # searches begin anew when the units before them have lost this sh
 Sides = dict[
     int, list[Part]
 ]  # the open parts of each side: unit for above, unit + size of the layer for below
+
+
+@dataclass(frozen=True, eq=False)
+class SideAims:
+    """The sides of a layer's units as aims, made when asked for: all of them might fill the memory."""
+
+    wide: Blocks
+    layer: int
+    case: tuple[Tensor, Tensor] | None
+
+    def taken(self, sides: Tensor) -> Aim:
+        size, count = self.wide.hidden[self.layer].size, len(sides)
+        rows = torch.zeros(count, size, dtype=torch.float64)
+        rows[torch.arange(count), sides % size] = torch.where(sides < size, 1.0, -1.0).double()
+        if self.case is None:
+            return Aim(self.layer, rows[:, None], torch.zeros(count, 1, dtype=torch.float64))
+        extra = torch.zeros(count, self.wide.units, dtype=torch.float64)
+        extra[:, self.wide.spans[self.layer]] = rows
+        matrix, threshold = (part.expand(count, *part.shape) for part in self.case)
+        return Aim(self.wide.depth + 1, matrix, threshold, extra)
 
 
 class Tightening:
@@ -55,30 +75,24 @@ class Tightening:
             known = UnitBounds(lower.clone(), upper.clone())
             if not bool(known.open[self.wide.spans[layer]].any()):
                 continue
-            if time.perf_counter() > until:
+            if out_of_time(until):
                 break
             prover = self.prover(ball, layer)
-            sides = self.prepared(prover, known, layer)
+            sides = self.prepared(prover, known, layer, until)
             for _ in range(rounds_for(prover, sides) if branch else 0):
-                if time.perf_counter() > until or not split_worst(prover, sides):
+                if out_of_time(until) or not split_worst(prover, sides, until):
                     break
             self.read(layer, lower, upper)
         return UnitBounds(lower, upper)
 
     def prover(self, ball: Ball, layer: int) -> Prover:
-        size = self.wide.hidden[layer].size
-        rows = torch.cat([torch.eye(size), -torch.eye(size)]).double()
+        aims = SideAims(self.wide, layer, self.case)
         if self.case is None:
-            aims = Aim(layer, rows[:, None], torch.zeros(2 * size, 1, dtype=torch.float64))
             sums = self.sums.before(self.wide, layer)
             return Prover(self.wide.before(layer), self.narrow.before(layer), sums, ball, aims)
-        extra = torch.zeros(2 * size, self.wide.units, dtype=torch.float64)
-        extra[:, self.wide.spans[layer]] = rows
-        matrix, threshold = (part.expand(2 * size, *part.shape) for part in self.case)
-        aims = Aim(self.wide.depth + 1, matrix, threshold, extra)
         return Prover(self.wide, self.narrow, self.sums, ball, aims)
 
-    def prepared(self, prover: Prover, known: UnitBounds, layer: int) -> Sides:
+    def prepared(self, prover: Prover, known: UnitBounds, layer: int, until: float) -> Sides:
         """The sides of units that are still open, begun (again) if need be, with the bounds known now."""
         span, size = self.wide.spans[layer], self.wide.hidden[layer].size
         units = torch.nonzero(known.open[span])[:, 0].tolist()
@@ -89,8 +103,7 @@ class Tightening:
         if width < STALE * self.widths.get(layer, math.inf):
             self.widths[layer] = width
             slopes = torch.where(known.upper > -known.lower, known.planes.most, known.planes.least)
-            rows = prover.aims.threshold.shape[1]
-            weights = torch.ones(1) if self.case is None else torch.full((rows,), FIRST_WEIGHT)
+            weights = torch.ones(1) if self.case is None else torch.full((len(self.case[1]),), FIRST_WEIGHT)
             start = Duals(slopes.float(), torch.zeros(0), weights)
             empty = torch.zeros(0, dtype=torch.int64)
             roots = [
@@ -99,9 +112,8 @@ class Tightening:
                 for side in (unit, unit + size)
             ]
             self.sides[layer] = {root.case: [] for root in roots}
-            for begin in range(0, len(roots), PARTS_AT_ONCE):
-                for part in prover.bounded(roots[begin : begin + PARTS_AT_ONCE], PACE, reach=False):
-                    self.sides[layer][part.case].append(part)
+            for part in bounded_in_time(prover, roots, until):
+                self.sides[layer][part.case].append(part)
         before = self.sides[layer]
         self.sides[layer] = {
             side: [replace(part, bounds=known) for part in before[side]]
@@ -130,19 +142,33 @@ def rounds_for(prover: Prover, sides: Sides) -> int:
     return min(max(rounds, FEWEST_ROUNDS), MOST_ROUNDS)
 
 
-def split_worst(prover: Prover, sides: Sides) -> bool:
+def bounded_in_time(prover: Prover, parts: list[Part], until: float) -> list[Part]:
+    """The parts that remain open; those that there is no time for remain as they are."""
+    still_open: list[Part] = []
+    at_once = prover.narrow.rows_at_once(PARTS_AT_ONCE)
+    for begin in range(0, len(parts), at_once):
+        some = parts[begin : begin + at_once]
+        late = out_of_time(until)
+        still_open += some if late else prover.bounded(some, replace(PACE, until=until), reach=False)
+    return still_open
+
+
+def split_worst(prover: Prover, sides: Sides, until: float) -> bool:
     """Split the worst part of each side that can be split; False if there is none."""
     worst = [max(parts, key=lambda part: part.value) for parts in sides.values() if parts]
     progress = False
-    for begin in range(0, len(worst), PARTS_AT_ONCE):
-        some = worst[begin : begin + PARTS_AT_ONCE]
+    at_once = max(1, prover.narrow.rows_at_once(2 * CANDIDATES * PARTS_AT_ONCE) // (2 * CANDIDATES))
+    for begin in range(0, len(worst), at_once):
+        if out_of_time(until):
+            break
+        some = worst[begin : begin + at_once]
         choice = prover.chosen(some, CANDIDATES)
         split = [(part, unit) for part, unit in zip(some, choice.units.tolist(), strict=True) if unit >= 0]
         children = [child_of(part, unit, sign) for part, unit in split for sign in (1.0, -1.0)]
         if not children:
             continue
         progress = True
-        still_open = prover.bounded(children, PACE, reach=False)
+        still_open = bounded_in_time(prover, children, until)
         for part, _ in split:
             sides[part.case].remove(part)
         for part in still_open:

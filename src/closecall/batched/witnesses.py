@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from closecall.batched.region import nearest_in_region
 from closecall.domain import Domain
 from closecall.network import Network
 from closecall.query import Goal
+from closecall.stages import out_of_time
 
 Vector = NDArray[np.float64]
 
@@ -32,11 +33,18 @@ class Hunt:
     """The nearest witness so far; `polish` also looks for the nearest one in the same linear region."""
 
     def __init__(
-        self, network: Network, blocks: Blocks, question: tuple[Domain, Goal], *, polish: bool, until: float
+        self,
+        network: Network,
+        blocks: Blocks,
+        question: tuple[Domain, Goal],
+        *,
+        polish: bool,
+        until: float,
+        on_witness: Callable[[Vector], None] | None = None,
     ) -> None:
         self.network, self.blocks = network, blocks
         self.domain, self.goal = question
-        self.polish, self.until = polish, until
+        self.polish, self.until, self.on_witness = polish, until, on_witness
         self.flat = blocks.to(torch.float32)
         self.matrix, self.threshold = goal_tensors(self.goal)
         self.generator = torch.Generator().manual_seed(0)
@@ -53,9 +61,11 @@ class Hunt:
         if not self.goal.slack(self.network.forward(image[None]))[0] >= 0:
             return False
         self.witness, self.distance = image, distance
+        if self.on_witness is not None:
+            self.on_witness(image)
         if self.polish and not self.polishing:
             self.polishing = True
-            while self.stepped_within_region(self.witness):
+            while not out_of_time(self.until) and self.stepped_within_region(self.witness):
                 pass
             self.polishing = False
         return True
@@ -68,8 +78,7 @@ class Hunt:
         case = self.goal.cases[int(np.argmax(slacks))]
         kept = torch.ones(self.blocks.units, dtype=torch.bool)
         domain = self.domain.within(self.distance)
-        left = self.until - time.perf_counter()
-        _, nearest = nearest_in_region(self.blocks, domain, case, (active[0], kept), left)
+        _, nearest = nearest_in_region(self.blocks, domain, case, (active[0], kept), self.until)
         accepted = nearest is not None and self.accept_beyond(nearest)
         return accepted and self.distance < WORTH_A_STEP * before
 
@@ -81,7 +90,7 @@ class Hunt:
     def close_in(self, ball: Ball, share: float) -> None:
         """Look everywhere for a witness within a share of the distance of the last, until that is in vain."""
         misses = 0
-        while misses < MISSES_ALLOWED and time.perf_counter() < self.until:
+        while misses < MISSES_ALLOWED and not out_of_time(self.until):
             misses = (
                 0
                 if self.everywhere(ball.within(min(float(ball.radius), share * self.distance)))
@@ -90,17 +99,19 @@ class Hunt:
 
     def everywhere(self, ball: Ball) -> bool:
         """Climb towards every case from the centre and from random places."""
-        cases = torch.arange(len(self.goal.cases)).repeat(RESTARTS)
+        count = len(self.goal.cases)
+        restarts = self.blocks.rows_at_once(count * RESTARTS) // count
+        cases = torch.arange(count).repeat(max(1, restarts))
         flat = ball.to(torch.float32)
         directions = torch.randn(len(cases), self.blocks.pixels, generator=self.generator)
         shares = torch.rand(len(cases), 1, generator=self.generator)
-        shares[: len(self.goal.cases)] = 0.0
+        shares[:count] = 0.0
         return self.climb(ball, flat.centre + shares * flat.furthest(directions), cases, STEPS)
 
     def climb(self, ball: Ball, images: Tensor, cases: Tensor, steps: int) -> bool:
         """Climb from the given images, each towards its own case, within the ball."""
-        matrix, threshold = self.matrix.float()[cases], self.threshold.float()[cases]
-        found, slack = ascend(self.flat, ball.to(torch.float32), matrix, threshold, images, steps)
+        rows = self.matrix.float()[cases], self.threshold.float()[cases]
+        found, slack = ascend(self.flat, ball.to(torch.float32), rows, images, steps, self.until)
         best = slack.argmax()
         return bool(slack[best] > -NEARLY) and self.accept(self.inside(found[best]))
 

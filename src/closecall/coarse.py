@@ -1,0 +1,22 @@
+"""What is told about a network whose dense matrices would not fit into memory: an attack, linear bounds."""
+
+from __future__ import annotations
+
+import time
+
+from closecall.attacks import find_witness
+from closecall.bounds import all_excluded, linear_bounds
+from closecall.domain import Domain
+from closecall.network import Network
+from closecall.problem import Vector
+from closecall.query import Goal
+
+
+def refute_coarsely(network: Network, domain: Domain, goal: Goal, until: float) -> tuple[bool, Vector | None]:
+    """Whether linear bounds prove that no image of the domain reaches the goal; if not, one that does."""
+    now = time.perf_counter()
+    smaller = network.simplified()
+    bounds = linear_bounds(smaller, domain, now + (until - now) / 2)
+    if all_excluded(smaller, domain, goal, bounds):
+        return True, None
+    return False, find_witness(network, domain, goal, until=until)

@@ -27,6 +27,10 @@ MULTIPLICATIONS_AT_ONCE = 2e8
 NUMBERS_AT_ONCE = 4e6
 SORTING_A_PIXEL = 100  # multiplications that take as long
 
+MOST_GIGABYTES = 3.0
+# In float64 and in float32: the whole network, the same within a radius, and that without its dead units.
+BYTES_FOR_EACH_ENTRY = 3 * (8 + 4)
+
 BISECTIONS = 6
 FIRST_SHARE = 1 / 8  # of the radius, where the bisection begins
 SMALLEST_SHARE = 1e-6
@@ -110,6 +114,18 @@ def rows_at_once(network: Network, domain: Domain, node_id: int) -> int:
     widest = max([network.input_size, *(layer.size for layer in layers)])
     fitting = min(MULTIPLICATIONS_AT_ONCE / max(1.0, cost), NUMBERS_AT_ONCE / widest)
     return max(2, min(2 * ROWS_AT_ONCE, int(fitting)))
+
+
+def dense_entries(network: Network) -> int:
+    """How many entries the affine maps of a network have, zeros included."""
+    sizes = [network.input_size, *(node.layer.size for node in network.nodes)]
+    affine = [node for node in network.nodes if isinstance(node.layer, Affine)]
+    return sum(node.layer.size * sizes[source] for node in affine for source in node.inputs)
+
+
+def dense_gigabytes(network: Network) -> float:
+    """The memory that batched bounds would take for their matrices."""
+    return BYTES_FOR_EACH_ENTRY * dense_entries(network) / 1e9
 
 
 def entries(matrix: Matrix) -> int:

@@ -15,8 +15,7 @@ from closecall.query import Goal
 def refute_coarsely(network: Network, domain: Domain, goal: Goal, until: float) -> tuple[bool, Vector | None]:
     """Whether linear bounds prove that no image of the domain reaches the goal; if not, one that does."""
     now = time.perf_counter()
-    smaller = network.simplified()
-    bounds = linear_bounds(smaller, domain, now + (until - now) / 2)
-    if all_excluded(smaller, domain, goal, bounds):
+    bounds = linear_bounds(network, domain, now + (until - now) / 2)
+    if all_excluded(network, domain, goal, bounds):
         return True, None
     return False, find_witness(network, domain, goal, until=until)

@@ -83,10 +83,10 @@ class Progress:
     def begin(self) -> None:
         """A good incumbent, the likely cases first, and what linear bounds prove for all of them."""
         hunt, problem = self.hunt, self.hunt.problem
+        hunt.floor = first_floor(problem, hunt.network, hunt.best, problem.clock.share(SHARE_FOR_THE_FLOOR))
         if hunt.network.units > MANY_UNITS:
             come_nearer(hunt)
         self.cases = nearest_first(hunt, problem.goal)
-        hunt.floor = first_floor(problem, hunt.network, hunt.best, problem.clock.share(SHARE_FOR_THE_FLOOR))
         self.proven = [hunt.floor] * len(self.cases)
 
     @property

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from closecall.attacks import find_witness
-from closecall.bounds import Bounds, certified_radius, entries, interval_bounds, linear_bounds
+from closecall.bounds import (
+    MOST_GIGABYTES,
+    Bounds,
+    certified_radius,
+    dense_entries,
+    dense_gigabytes,
+    entries,
+    interval_bounds,
+    linear_bounds,
+)
 from closecall.boxed import close_boxes
 from closecall.coarse import refute_coarsely
 from closecall.domain import Domain
@@ -33,7 +43,7 @@ from closecall.winners import without_losers
 
 FEASIBLE = 1e-6  # how far a solver's point may miss the goal and still be worth a replay
 
-ATTACK_SHARE = 0.3  # of the time limit
+ATTACK_SHARE = 0.3  # of the time left
 FLOOR_SHARE = 0.3  # of the time left then, for a first lower bound
 UNITS_FOR_LPS = 250
 UNITS_FOR_CUTS = 1500  # networks with more units are searched by batched linear bounds only
@@ -44,9 +54,9 @@ MILP_FLOOR_SHARE = 0.1  # of the time left, for a first lower bound beside the s
 COARSE_TRIALS = 20  # radii for a network that is too large for batched bounds
 
 # What a model costs for each number in its rows, the solver's own copies and its presolve included.
-BYTES_FOR_EACH_ENTRY = 150
-SECONDS_FOR_EACH_ENTRY = 1e-6
-MOST_GIGABYTES = 3.0
+BYTES_OF_AN_ENTRY = 300
+SECONDS_TO_ENCODE, SECONDS_TO_STOP = 1e-6, 5e-7
+SECONDS_TO_LAY_OUT = 3e-8  # for each weight of the dense matrices of batched bounds
 
 Vector = NDArray[np.float64]
 
@@ -69,7 +79,7 @@ def solve_shrunk(problem: Problem) -> Finding:
     witness = attack(problem)
     if witness is not None and not problem.nearest:
         return Finding(witness, 0.0)
-    floor = first_floor(problem, problem.network.simplified(), witness, clock.share(MILP_FLOOR_SHARE))
+    floor = first_floor(problem, problem.simplified, witness, clock.share(MILP_FLOOR_SHARE))
     return solve_rest(problem, Finding(witness, floor))
 
 
@@ -80,7 +90,7 @@ def solve_rest(problem: Problem, known: Finding) -> Finding:
         domain = domain.within(domain.distance(known.witness))
     with clock.stage("bounds"):
         until = clock.share(BOUNDS_SHARE)
-        network = without_losers(problem.network.simplified(), domain, until)
+        network = without_losers(problem.simplified, domain, until)
         bounds = linear_bounds(network, domain, until)
     found = solve_encoded(problem, domain, network, bounds, "tight")
     lower, nodes = max(known.lower, found.lower), known.nodes + found.nodes
@@ -95,17 +105,18 @@ def solve_rest(problem: Problem, known: Finding) -> Finding:
 def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bounds, form: Form) -> Finding:
     clock = problem.clock
     size = model_entries(network, bounds, form)
-    if size * BYTES_FOR_EACH_ENTRY > MOST_GIGABYTES * 1e9:
-        return too_large(problem, size * BYTES_FOR_EACH_ENTRY / 1e9)
-    if size * SECONDS_FOR_EACH_ENTRY > clock.left:
+    if size * BYTES_OF_AN_ENTRY > MOST_GIGABYTES * 1e9:
+        return too_large(problem, size * BYTES_OF_AN_ENTRY / 1e9)
+    if size * (SECONDS_TO_ENCODE + SECONDS_TO_STOP) > clock.left:
         return Finding(None, 0.0)
     with clock.stage("encode"):
         encoding = encode(network, domain, problem.goal, bounds, form, problem.costs)
     with clock.stage("search"):
+        left = max(0.0, clock.left - size * SECONDS_TO_STOP)
         solution = solve(
             encoding.milp,
             problem.solver,
-            problem.limits,
+            replace(problem.limits, seconds=left),
             on_progress=distance_progress(encoding, domain, problem),
         )
     return read_solution(problem, encoding, solution)
@@ -161,7 +172,7 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
     # With the paper's costs the solver's bound is on another objective than the distance.
     bound = 0.0 if problem.costs is not None else encoding.distance(max(solution.bound, 0.0))
     if problem.domain.norm.name == "l0":
-        bound = float(np.ceil(bound - FEASIBLE))
+        bound = max(0.0, float(np.ceil(bound - FEASIBLE)))
     return Finding(witness, bound, solution.nodes, interrupted)
 
 
@@ -188,7 +199,7 @@ def solve_automatically(problem: Problem) -> Finding:
         domain.norm.name == "linf" and small and small_image
     ):
         found = search_by_branching(problem, witness)
-    elif domain.norm.name == "linf" and cuts_pay(problem.network):
+    elif domain.norm.name == "linf" and cuts_pay(problem):
         found = search_by_batches(problem, witness, min(BATCHES_SHARE * clock.limit, BATCHES_SECONDS))
         if not settled(problem, found) and not found.interrupted and clock.left > 0:
             found = close_boxes(problem, found)
@@ -199,13 +210,13 @@ def solve_automatically(problem: Problem) -> Finding:
     return solve_rest(problem, found)
 
 
-def cuts_pay(network: Network) -> bool:
+def cuts_pay(problem: Problem) -> bool:
     """Whether LPs with cuts are worth their time: each unit reads a part of the image, and nothing pools."""
-    nodes = network.simplified().nodes
+    nodes = problem.simplified.nodes
     affine = [node.layer for node in nodes if isinstance(node.layer, Affine) and 0 in node.inputs]
     local = all(issparse(weight) for layer in affine for weight in layer.weights)
     pooled = any(isinstance(node.layer, Maximum) for node in nodes)
-    return network.units <= UNITS_FOR_CUTS and local and not pooled
+    return problem.network.units <= UNITS_FOR_CUTS and local and not pooled
 
 
 def settled(problem: Problem, found: Finding) -> bool:
@@ -225,10 +236,14 @@ def search_by_batches(problem: Problem, witness: Vector | None, seconds: float) 
 
     clock, known = problem.clock, problem.known
     seconds = min(seconds, clock.limit)
-    network = problem.network.simplified()
+    network = problem.simplified
     now = time.perf_counter()
     floor = first_floor(problem, network, witness, now + FLOOR_SHARE * (clock.began + seconds - now))
-    question = (problem.network, problem.domain, problem.goal)
+    if dense_gigabytes(network) > MOST_GIGABYTES:
+        return search_coarsely(problem, network, witness)
+    if seconds - clock.seconds < SECONDS_TO_LAY_OUT * dense_entries(network):
+        return Finding(witness, floor)
+    question = (network, problem.domain, problem.goal)
     watch = Watch(known.report, known.offer)
     nodes = 0
     try:
@@ -256,7 +271,7 @@ def search_coarsely(problem: Problem, network: Network, witness: Vector | None) 
     clock, known, domain = problem.clock, problem.known, problem.domain
     with clock.stage("search"):
         if witness is None:
-            empty, witness = refute_coarsely(problem.network, domain, problem.goal, clock.share(0.5))
+            empty, witness = refute_coarsely(network, domain, problem.goal, clock.share(0.5))
             known.offer(witness)
             if empty:
                 return Finding(None, np.inf)
@@ -277,7 +292,7 @@ def search_coarsely(problem: Problem, network: Network, witness: Vector | None) 
 def attack(problem: Problem) -> Vector | None:
     clock, known = problem.clock, problem.known
     with clock.stage("attack"):
-        until = clock.began + ATTACK_SHARE * clock.limit
+        until = clock.share(ATTACK_SHARE)
         find_witness(problem.network, problem.domain, problem.goal, until=until, on_witness=known.offer)
     return known.witness
 

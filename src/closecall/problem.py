@@ -39,6 +39,11 @@ class Problem:
         return Limits(seconds=self.clock.left, threads=self.threads, relative_gap=self.gap / 2)
 
     @cached_property
+    def simplified(self) -> Network:
+        """The network as searches see it."""
+        return self.network.simplified()
+
+    @cached_property
     def known(self) -> Known:
         """What all stages of the search have found and proven so far."""
         return Known(self.domain, self.clock, self.on_progress)
@@ -93,7 +98,7 @@ class Known:
 
     def joined(self, found: Finding) -> Finding:
         """A finding with the better of its witness and ours, and of both lower bounds."""
-        lower = max(found.lower, self.lower)
+        lower = max(self.lower, found.lower)
         witness = found.witness
         if witness is None or self.distance < self.domain.distance(witness):
             witness = self.witness

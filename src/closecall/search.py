@@ -178,6 +178,8 @@ def answer(
             query.image.astype(np.float32).reshape(classifier.network.input_shape), 0.0, predicted, ()
         )
     else:
+        with clock.stage("read"):
+            classifier.prepare()
         finding = search(problem, how.method)
         with clock.stage("replay"), holding_interrupts_back():
             replayed = None

@@ -61,7 +61,7 @@ class Hunt:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.network = problem.network.simplified()
+        self.network = problem.simplified
         self.domain = problem.domain
         self.best: Vector | None = None
         self.distance = math.inf

@@ -128,11 +128,12 @@ def replay(
     `accepts` is asked about the scores that each engine gives.
     """
     shift = witness - domain.centre
-    _, slopes = slack_and_gradient(network, goal, np.repeat(witness[None], len(goal.cases), axis=0))
-    case = int(np.argmax([case.slack(network.forward(witness[None]))[0] for case in goal.cases]))
+    scores = network.forward(witness[None])
+    reached = max(goal.cases, key=lambda case: float(case.slack(scores)[0]))
+    _, slopes = slack_and_gradient(network, Goal((reached,)), witness[None])
     reach = float(np.abs(shift).max(initial=0.0)) or 1.0
     for push in (0.0, *PUSHES):
-        moved = domain.clip(witness + push * reach * np.sign(slopes[case]))
+        moved = domain.clip(witness + push * reach * np.sign(slopes[0]))
         image = to_float32(moved, domain).reshape(classifier.network.input_shape)
         distance = domain.distance(image.astype(np.float64))
         if push and distance > domain.radius:

@@ -49,8 +49,10 @@ def decide(classifier: Classifier, question: Property, *, seconds: float, thread
     doubt: Answer | None = None
     for index, (domain, goal) in enumerate(boxes):
         share = (deadline - time.perf_counter()) / (len(boxes) - index)
-        network = balanced(classifier.network, domain)
-        proven, witness = refuted(network, domain, goal, max(share, 0.0), threads)
+        if share <= 0:
+            return Decision("timeout")
+        network = balanced(classifier.network, domain).simplified()
+        proven, witness = refuted(network, domain, goal, share, threads)
         if witness is not None:
             found = replayed(classifier, domain, goal, witness)
             if found is not None:

@@ -15,15 +15,13 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from closecall.batched.lowering import with_relus_only
+from closecall.bounds import MOST_GIGABYTES, dense_gigabytes
 from closecall.errors import ModelError
 from closecall.layers import Affine, Relu
 from closecall.layers.layer import Matrix
 from closecall.network import Network
 
 MULTIPLICATIONS_AT_ONCE = 2e9
-MOST_GIGABYTES = 3.0
-# In float64 and in float32: the whole network, the same within a radius, and that without its dead units.
-BYTES_FOR_EACH_ENTRY = 3 * (8 + 4)
 
 
 class TooLargeError(ModelError):
@@ -119,13 +117,9 @@ def block_to(block: Block, dtype: torch.dtype) -> Block:
 
 def blocks_of(network: Network) -> Blocks:
     """Lower a network to ReLUs and lay it out in float64 blocks; one that is too large is refused."""
+    check_size(network)
     relus = with_relus_only(network)
-    gigabytes = BYTES_FOR_EACH_ENTRY * dense_entries(relus) / 1e9
-    if gigabytes > MOST_GIGABYTES:
-        raise TooLargeError(
-            f"the matrices of the network would take about {gigabytes:.0f} GB of memory, more than the "
-            f"{MOST_GIGABYTES:.0f} GB that closecall uses: ask about a smaller network."
-        )
+    check_size(relus)
     layer_of = {0: 0}
     hidden = [Block((), torch.zeros(relus.input_size, dtype=torch.float64))]
     spans = [slice(0, 0)]
@@ -137,11 +131,13 @@ def blocks_of(network: Network) -> Blocks:
     return Blocks(tuple(hidden), block_of(relus, len(relus.nodes), layer_of), tuple(spans))
 
 
-def dense_entries(network: Network) -> int:
-    """How many entries the affine maps of a network have, zeros included."""
-    sizes = [network.input_size, *(node.layer.size for node in network.nodes)]
-    affine = [node for node in network.nodes if isinstance(node.layer, Affine)]
-    return sum(node.layer.size * sizes[source] for node in affine for source in node.inputs)
+def check_size(network: Network) -> None:
+    gigabytes = dense_gigabytes(network)
+    if gigabytes > MOST_GIGABYTES:
+        raise TooLargeError(
+            f"the matrices of the network would take about {gigabytes:.0f} GB of memory, more than the "
+            f"{MOST_GIGABYTES:.0f} GB that closecall uses: ask about a smaller network."
+        )
 
 
 def block_of(network: Network, index: int, layer_of: dict[int, int]) -> Block:

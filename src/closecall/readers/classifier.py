@@ -30,6 +30,11 @@ class Classifier:
     source: str
     notes: tuple[str, ...] = ()
 
+    def prepare(self) -> None:
+        """Do now what every answer will need, before the time of a search is shared out."""
+        tuple(self.engines)
+        self.network.fingerprint  # noqa: B018
+
     def predict(self, image: NDArray[np.floating[Any]]) -> int:
         """The class that the original model gives an image."""
         images = np.asarray(image, dtype=np.float32)

@@ -77,7 +77,7 @@ class _Search:
                 ended = self._round(relaxed)
                 if ended not in (None, "limit"):
                     return ended
-                if self.lower <= before + WORTHWHILE * abs(before):
+                if ended == "limit" or self.lower <= before + WORTHWHILE * abs(before):
                     break
         while True:
             ended = self._round(self.milp)
@@ -162,7 +162,7 @@ class _Search:
             self.proven.add(choice)
             for _ in range(ROUNDS_WITHOUT_INTEGERS):
                 lower = self._take_point(self.tangents.linearise(continuous))
-                if lower >= self.upper - self._allowed_gap() / 4:
+                if lower >= self.upper - self._allowed_gap() / 4 or self._seconds_left() <= 0:
                     break
 
     def _take_point(self, milp: Milp) -> float:
@@ -218,7 +218,7 @@ class _Search:
     def _solve(self, milp: Milp, tell: OnProgress) -> Solution:
         limits = replace(
             self.limits,
-            seconds=max(0.0, self.limits.seconds - (time.perf_counter() - self.began)),
+            seconds=self._seconds_left(),
             relative_gap=self._worthwhile_gap(),
             absolute_gap=self.limits.absolute_gap / 4,
         )
@@ -227,6 +227,9 @@ class _Search:
             epigraph = self.tangents.cost(self.values[self.tangents.columns])
             start = np.concatenate([self.values, epigraph])
         return self.solve_linear(milp, limits, start, tell if self.on_progress else None)
+
+    def _seconds_left(self) -> float:
+        return max(0.0, self.limits.seconds - (time.perf_counter() - self.began))
 
     def _worthwhile_gap(self) -> float:
         """A fraction of the gap that the tangents leave: a linear model need not be solved more sharply."""

@@ -230,18 +230,19 @@ def settled(problem: Problem, found: Finding) -> bool:
 def search_by_batches(problem: Problem, witness: Vector | None, seconds: float) -> Finding:
     """Refute the domain if there is no witness yet; from a witness, shrink to the nearest.
 
-    All of it within so many seconds from the beginning of the whole search.
+    All of it within so many seconds from the beginning of the whole search, but in half as many from now on
+    where most of them are over.
     """
     from closecall.batched import TooLargeError, Watch, refute, shrink  # waits for torch
 
     clock, known = problem.clock, problem.known
-    seconds = min(seconds, clock.limit)
     network = problem.simplified
     now = time.perf_counter()
-    floor = first_floor(problem, network, witness, now + FLOOR_SHARE * (clock.began + seconds - now))
+    until = min(max(clock.began + seconds, now + seconds / 2), clock.deadline)
+    floor = first_floor(problem, network, witness, now + FLOOR_SHARE * (until - now))
     if dense_gigabytes(network) > MOST_GIGABYTES:
         return search_coarsely(problem, network, witness)
-    if seconds - clock.seconds < SECONDS_TO_LAY_OUT * dense_entries(network):
+    if until - time.perf_counter() < SECONDS_TO_LAY_OUT * dense_entries(network):
         return Finding(witness, floor)
     question = (network, problem.domain, problem.goal)
     watch = Watch(known.report, known.offer)
@@ -249,7 +250,7 @@ def search_by_batches(problem: Problem, witness: Vector | None, seconds: float) 
     try:
         with clock.stage("search"):
             if witness is None:
-                left = max(0.0, seconds - clock.seconds)
+                left = max(0.0, until - time.perf_counter())
                 outcome = refute(*question, seconds=left, threads=problem.threads, watch=watch)
                 nodes, witness = outcome.nodes, outcome.witness
                 if outcome.status == "proven":
@@ -257,7 +258,7 @@ def search_by_batches(problem: Problem, witness: Vector | None, seconds: float) 
                 if witness is None or not problem.nearest or outcome.status == "interrupted":
                     lower = max(floor, outcome.lower)
                     return Finding(witness, lower, nodes, outcome.status == "interrupted")
-            left = max(0.0, seconds - clock.seconds)
+            left = max(0.0, until - time.perf_counter())
             best, outcome = shrink(
                 *question, witness, gap=problem.gap, seconds=left, threads=problem.threads, watch=watch
             )

@@ -11,6 +11,8 @@ from closecall.network import Network
 from closecall.problem import Vector
 from closecall.query import Goal
 
+SECONDS_TO_LAY_OUT = 3e-8  # for each weight of the dense matrices of batched bounds, on a slow core
+
 
 def refute_coarsely(network: Network, domain: Domain, goal: Goal, until: float) -> tuple[bool, Vector | None]:
     """Whether linear bounds prove that no image of the domain reaches the goal; if not, one that does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 from closecall._version import __version__
 from closecall.attacks import climb_freely
 from closecall.balance import balanced
-from closecall.bounds import linear_bounds
+from closecall.bounds import MOST_GIGABYTES, linear_bounds, maximise
 from closecall.domain import Domain
-from closecall.encode import Costs, NetworkRows, add_costs, encode_network
+from closecall.encode import Costs, Form, NetworkRows, add_costs, encode_network
 from closecall.errors import QueryError
 from closecall.milp import Limits, OnProgress
+from closecall.model_size import ModelSize
 from closecall.naming import class_named
 from closecall.network import Network
 from closecall.norms import norm_named
@@ -58,10 +60,12 @@ class Ideal:
     def summary(self, class_names: Sequence[str] | None = None) -> str:
         """The answer in one sentence; a class that has a name is given with it."""
         target = class_named(self.target, class_names)
-        if self.lead_bound is None:
+        if self.outcome == "optimal for costs":
             return f"Optimal for the given costs: an image of class {target}, lead {self.lead:.6g}."
         if self.outcome == "ideal":
             return f"Ideal image of class {target}: lead {self.lead:.6g}, proven that none has more."
+        if self.lead_bound is None:
+            return f"Best image found of class {target}: lead {self.lead:.6g}, with no proof."
         return (
             f"Best image found of class {target}: lead {self.lead:.6g}, proven that none has more than "
             f"{self.lead_bound:.6g}."
@@ -105,26 +109,17 @@ def ideal(
 def best_example(
     classifier: Classifier, domain: Domain, target: int, how: How, clock: Clock, costs: Costs
 ) -> Ideal:
-    network = classifier.network if costs.any else balanced(classifier.network, domain)
+    with clock.stage("read"):
+        classifier.prepare()
+        network = classifier.network if costs.any else balanced(classifier.network, domain)
     goal = Goal((leads_over_all(target, network.classes),))
-    best = climb_freely(network, domain, goal, until=clock.share(CLIMB_SHARE))
-    bounds = linear_bounds(network, domain, clock.share(BOUNDS_SHARE))
-    rows = encode_network(network, domain, bounds, "paper" if costs.any else "tight")
-    objective = ideal_objective(rows, goal, costs)
-    solution = solve(
-        rows.builder.build(objective),
-        how.solver,
-        Limits(clock.left, usable_threads(how.threads), how.gap / 2),
-        on_progress=None if costs.any else lead_progress(how.on_progress, network, goal, best),
-    )
-    if solution.values is not None:
-        found = domain.clip(rows.pixels.at(solution.values))
-        if costs.any or lead_of(network, goal, found) > lead_of(network, goal, best):
-            best = found
-    image = best.astype(np.float32).reshape(network.input_shape)
+    search = Search(network, domain, goal, costs)
+    with clock.noting_interrupts(), suppress(KeyboardInterrupt):
+        search.run(how, clock)
+    image = search.best.astype(np.float32).reshape(network.input_shape)
     lead = lead_of(network, goal, image.astype(np.float64).ravel())
-    bound = max(lead, -solution.bound) if not costs.any else None
-    closed = solution.status == "optimal" if bound is None else bound - lead <= how.gap * max(1.0, abs(lead))
+    bound = max(lead, search.most) if not costs.any else None
+    closed = search.solved if bound is None else bound - lead <= how.gap * max(1.0, abs(lead))
     predicted = classifier.predict(image)
     return Ideal(
         outcome=("optimal for costs" if costs.any else "ideal") if closed else "unresolved",
@@ -134,13 +129,52 @@ def best_example(
         predicted=predicted,
         replayed=predicted == target,
         seconds=clock.seconds,
-        nodes=solution.nodes,
+        nodes=search.nodes,
         solver=how.solver,
-        network_sha256=network.fingerprint,
+        network_sha256=classifier.network.fingerprint,
         image=image,
         scores=network.forward(image.astype(np.float64).reshape(1, -1))[0],
         notes=classifier.notes,
     )
+
+
+class Search:
+    """The best image so far, and the most that any image can lead by: by linear bounds, then a solver."""
+
+    def __init__(self, network: Network, domain: Domain, goal: Goal, costs: Costs) -> None:
+        self.network, self.domain, self.goal, self.costs = network, domain, goal, costs
+        self.best = domain.centre
+        self.most = math.inf
+        self.nodes = 0
+        self.solved = False
+
+    def run(self, how: How, clock: Clock) -> None:
+        network, domain = self.network, self.domain
+        self.best = climb_freely(network, domain, self.goal, until=clock.share(CLIMB_SHARE))
+        bounds = linear_bounds(network, domain, clock.share(BOUNDS_SHARE))
+        rows = self.goal.cases[0].matrix
+        self.most = float(maximise(network, domain, bounds, len(network.nodes), rows).min())
+        form: Form = "paper" if self.costs.any else "tight"
+        size = ModelSize.of(network, bounds, form)
+        if size.gigabytes <= MOST_GIGABYTES and size.seconds <= clock.left:
+            self.solve(encode_network(network, domain, bounds, form), how, clock, size)
+
+    def solve(self, rows: NetworkRows, how: How, clock: Clock, size: ModelSize) -> None:
+        network, goal, costs = self.network, self.goal, self.costs
+        objective = ideal_objective(rows, goal, costs)
+        seconds = max(0.0, clock.left - size.seconds_to_stop)
+        solution = solve(
+            rows.builder.build(objective),
+            how.solver,
+            Limits(seconds, usable_threads(how.threads), how.gap / 2),
+            on_progress=None if costs.any else lead_progress(how.on_progress, network, goal, self.best),
+        )
+        self.nodes, self.solved = solution.nodes, solution.status == "optimal"
+        self.most = min(self.most, -solution.bound)
+        if solution.values is not None:
+            found = self.domain.clip(rows.pixels.at(solution.values))
+            if costs.any or lead_of(network, goal, found) > lead_of(network, goal, self.best):
+                self.best = found
 
 
 def leads_over_all(target: int, classes: int) -> Case:

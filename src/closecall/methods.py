@@ -22,12 +22,11 @@ from closecall.bounds import (
     certified_radius,
     dense_entries,
     dense_gigabytes,
-    entries,
     interval_bounds,
     linear_bounds,
 )
 from closecall.boxed import close_boxes
-from closecall.coarse import refute_coarsely
+from closecall.coarse import SECONDS_TO_LAY_OUT, refute_coarsely
 from closecall.domain import Domain
 from closecall.encode import Encoding, Form, encode
 from closecall.errors import QueryError
@@ -35,6 +34,7 @@ from closecall.exact import search_by_branching
 from closecall.floor import first_floor
 from closecall.layers import Affine, Maximum
 from closecall.milp import OnProgress, Solution
+from closecall.model_size import ModelSize
 from closecall.network import Network
 from closecall.problem import Finding, Problem
 from closecall.solvers import solve
@@ -53,10 +53,6 @@ BOUNDS_SHARE = 0.3  # of the time left, for the bounds of a model; units not rea
 MILP_FLOOR_SHARE = 0.1  # of the time left, for a first lower bound beside the solver's
 COARSE_TRIALS = 20  # radii for a network that is too large for batched bounds
 
-# What a model costs for each number in its rows, the solver's own copies and its presolve included.
-BYTES_OF_AN_ENTRY = 300
-SECONDS_TO_ENCODE, SECONDS_TO_STOP = 1e-6, 5e-7
-SECONDS_TO_LAY_OUT = 3e-8  # for each weight of the dense matrices of batched bounds
 
 Vector = NDArray[np.float64]
 
@@ -104,15 +100,15 @@ def solve_rest(problem: Problem, known: Finding) -> Finding:
 
 def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bounds, form: Form) -> Finding:
     clock = problem.clock
-    size = model_entries(network, bounds, form)
-    if size * BYTES_OF_AN_ENTRY > MOST_GIGABYTES * 1e9:
-        return too_large(problem, size * BYTES_OF_AN_ENTRY / 1e9)
-    if size * (SECONDS_TO_ENCODE + SECONDS_TO_STOP) > clock.left:
+    size = ModelSize.of(network, bounds, form)
+    if size.gigabytes > MOST_GIGABYTES:
+        return too_large(problem, size.gigabytes)
+    if size.seconds > clock.left:
         return Finding(None, 0.0)
     with clock.stage("encode"):
         encoding = encode(network, domain, problem.goal, bounds, form, problem.costs)
     with clock.stage("search"):
-        left = max(0.0, clock.left - size * SECONDS_TO_STOP)
+        left = max(0.0, clock.left - size.seconds_to_stop)
         solution = solve(
             encoding.milp,
             problem.solver,
@@ -120,17 +116,6 @@ def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bo
             on_progress=distance_progress(encoding, domain, problem),
         )
     return read_solution(problem, encoding, solution)
-
-
-def model_entries(network: Network, bounds: Bounds, form: Form) -> int:
-    """About how many numbers the rows of a model hold: those of each unit whose sign is open come twice."""
-    total = 0
-    for node_id, node in enumerate(network.nodes, start=1):
-        if isinstance(node.layer, Affine):
-            low, high = bounds.lower[node_id], bounds.upper[node_id]
-            times = 1.0 if form == "paper" else float(np.mean((low < 0) * (high > 0) + (high > 0)))
-            total += int(times * sum(entries(weight) for weight in node.layer.weights))
-    return total
 
 
 def too_large(problem: Problem, gigabytes: float) -> Finding:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from closecall.balance import balanced
 from closecall.batched import TooLargeError, refute
-from closecall.coarse import refute_coarsely
+from closecall.bounds import dense_entries
+from closecall.coarse import SECONDS_TO_LAY_OUT, refute_coarsely
 from closecall.domain import Domain
 from closecall.network import Network
 from closecall.norms import norm_named
@@ -52,7 +53,10 @@ def decide(classifier: Classifier, question: Property, *, seconds: float, thread
         if share <= 0:
             return Decision("timeout")
         network = balanced(classifier.network, domain).simplified()
-        proven, witness = refuted(network, domain, goal, share, threads)
+        try:
+            proven, witness = refuted(network, domain, goal, share, threads)
+        except KeyboardInterrupt:
+            return Decision("unknown")
         if witness is not None:
             found = replayed(classifier, domain, goal, witness)
             if found is not None:
@@ -66,13 +70,15 @@ def decide(classifier: Classifier, question: Property, *, seconds: float, thread
 def refuted(
     network: Network, domain: Domain, goal: Goal, seconds: float, threads: int
 ) -> tuple[bool, NDArray[np.float64] | None]:
-    """Whether it is proven that no input of the box meets a case, and one that does; Ctrl-C ends it all."""
+    """Whether it is proven that no input of the box meets a case, and one that does."""
     until = time.perf_counter() + seconds
+    if seconds < SECONDS_TO_LAY_OUT * dense_entries(network):
+        return refute_coarsely(network, domain, goal, until)
     try:
         outcome = refute(network, domain, goal, seconds=seconds, threads=threads)
     except TooLargeError:
         return refute_coarsely(network, domain, goal, until)
-    if outcome.status == "interrupted":
+    if outcome.status == "interrupted" and outcome.witness is None:
         raise KeyboardInterrupt
     return outcome.status == "proven", outcome.witness
 

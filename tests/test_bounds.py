@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from closecall.bounds import Bounds, interval_bounds, linear_bounds, maximise
+import closecall.bounds
+from closecall.bounds import Bounds, certified_radius, interval_bounds, linear_bounds, maximise
 from closecall.domain import Domain
 from closecall.layers import Relu
 from closecall.models import CNN, DNN
 from closecall.network import Network
 from closecall.norms import NORMS
+from closecall.query import Query
 from closecall.readers import read
 from closecall.tighten import lp_bounds, milp_bounds
 
@@ -197,3 +200,39 @@ def test_maximise_is_above_any_combination_of_scores(norm: str) -> None:
     most = maximise(network, domain, bounds, len(network.nodes), rows)
     scores = network.forward(points_in(domain, POINTS))
     assert ((scores @ rows.T) <= most + ROUNDING).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_without_time_linear_bounds_are_interval_bounds(norm: str) -> None:
+    network = network_of("residual")
+    domain = ball(network, norm, RADII[norm])
+    late, interval = linear_bounds(network, domain, -math.inf), interval_bounds(network, domain)
+    for one, other in zip((*late.lower, *late.upper), (*interval.lower, *interval.upper), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_small_chunks_give_the_same_bounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = network_of(name)
+    domain = ball(network, "l1", RADII["l1"])
+    whole = linear_bounds(network, domain)
+    monkeypatch.setattr(closecall.bounds, "NUMBERS_AT_ONCE", 1)
+    pieces = linear_bounds(network, domain)
+    for one, other in zip((*whole.lower, *whole.upper), (*pieces.lower, *pieces.upper), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("until", [-math.inf, math.inf])
+def test_no_random_image_within_the_certified_radius_reaches_the_goal(norm: str, until: float) -> None:
+    network = network_of("dnn", seed=3)
+    domain = ball(network, norm, math.inf)
+    label = int(network.forward(domain.centre[None])[0].argmax())
+    goal = Query(domain.centre, label, network.classes, norm=norm).goal()
+    told: list[float] = []
+    radius = certified_radius(network, domain.within(5.0), goal, until, on_radius=told.append)
+    assert radius == max(told, default=0.0)
+    assert (radius > 0) == (until > 0)
+    rows = np.random.default_rng(0).normal(size=(POINTS, network.input_size))
+    points = domain.centre + domain.within(radius).furthest(rows)
+    assert (goal.slack(network.forward(points)) < 0).all()

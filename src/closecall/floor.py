@@ -32,7 +32,9 @@ def first_floor(problem: Problem, network: Network, witness: Vector | None, unti
 
     with problem.clock.stage("bounds"):
         if domain.norm.name == "l0":
-            known.prove(fewest_pixels(domain, radius_in("l1")))
+            fewest = fewest_pixels(domain, radius_in("l1"))
+            # So many pixels may well do: a radius of as many is not yet proven.
+            known.prove(fewest if fewest != domain.radius else float(np.nextafter(fewest, 0.0)))
         elif radius_in(domain.norm.name) == 0 and domain.norm.name != "linf":
             radius_in("linf")
     return known.lower

@@ -158,6 +158,9 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
     bound = 0.0 if problem.costs is not None else encoding.distance(max(solution.bound, 0.0))
     if problem.domain.norm.name == "l0":
         bound = max(0.0, float(np.ceil(bound - FEASIBLE)))
+    if problem.domain.norm.name != "l2":
+        # The model ends at the radius: a bound that comes up to it says nothing about the rim itself.
+        bound = min(bound, float(np.nextafter(problem.domain.radius, 0.0)))
     return Finding(witness, bound, solution.nodes, interrupted)
 
 

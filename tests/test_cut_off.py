@@ -25,7 +25,7 @@ from closecall.problem import Problem
 from closecall.query import Query
 from closecall.readers import Classifier, read
 from closecall.search import How, answer, nearest
-from closecall.stages import Clock, usable_threads
+from closecall.stages import Clock, holding_interrupts_back, usable_threads
 from closecall.verdict import Verdict
 
 torch.set_num_threads(1)
@@ -164,3 +164,20 @@ def test_a_radius_in_l1_counts_pixels() -> None:
     assert [fewest_pixels(domain, radius) for radius in (0.0, 0.5, 1.65, 1.75, 2.9)] == [0, 1, 2, 3, 4]
     assert fewest_pixels(domain, 0.9 + 2 * CHANGED) == 1  # the other pixels may have moved a little
     assert widest(domain) == 4
+
+
+def test_a_held_back_ctrl_c_is_told_to_who_counts() -> None:
+    counted: list[int] = []
+
+    def count(number: int, frame: object) -> None:
+        counted.append(number)
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGINT, count)
+    try:
+        with holding_interrupts_back():
+            signal.raise_signal(signal.SIGINT)
+            assert not counted
+        assert counted == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, old)

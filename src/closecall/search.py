@@ -192,7 +192,8 @@ def answer(
                     finding.witness,
                     lambda scores: wanted.accepts(int(scores.argmax())),
                 )
-    verdict = decide(classifier, query, how, clock, predicted, finding, replayed, costs)
+    with holding_interrupts_back():
+        verdict = decide(classifier, query, how, clock, predicted, finding, replayed, costs)
     # Who asks whether there is any within the radius is not told which is the nearest.
     return verdict if nearest or verdict.outcome != "nearest" else replace(verdict, outcome="adversarial")
 

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 
@@ -79,16 +79,23 @@ class Clock:
 
 @contextmanager
 def holding_interrupts_back() -> Iterator[None]:
-    """Finish a short piece of work, such as the replay of an answer, in spite of Ctrl-C."""
-    before = signal.getsignal(signal.SIGINT)
+    """Finish a short piece of work, such as the replay of an answer, in spite of Ctrl-C.
+
+    Whoever counts presses hears of it afterwards; nobody is interrupted any more.
+    """
+    before: Any = signal.getsignal(signal.SIGINT)
     if not callable(before) or not in_main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    held: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda *press: held.append(press))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+    for press in held:
+        with suppress(KeyboardInterrupt):
+            before(*press)
 
 
 def in_main_thread() -> bool:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from closecall.bounds import Bounds, linear_bounds, maximise, rows_at_once
 from closecall.domain import Domain
-from closecall.layers import Maximum, Relu
+from closecall.layers import Affine, Maximum, Relu
 from closecall.network import Network, Node
 from closecall.stages import out_of_time
 
@@ -62,7 +62,23 @@ def most_of_leads(
     places = np.stack([first, second], axis=1).ravel()
     shape = (count, len(bounds.upper[last]))
     rows = csr_array((np.tile([1.0, -1.0], count), places, 2 * np.arange(count + 1)), shape=shape)
-    return maximise(network, domain, bounds, last, rows)
+    most = maximise(network, domain, bounds, last, rows)
+    twins = np.flatnonzero(most > 0)
+    twins = twins[alike(network, first[twins], second[twins])]
+    most[twins] = 0.0
+    return most
+
+
+def alike(network: Network, first: Windows, second: Windows) -> Mask:
+    """Which pairs of outputs are the same function, number for number, whatever rounding makes of it."""
+    layer = network.nodes[-1].layer if network.nodes else None
+    if not isinstance(layer, Affine):
+        return np.asarray(first == second)
+    same = layer.bias[first] == layer.bias[second]
+    for weight in layer.weights:
+        apart = abs(weight[first] - weight[second]).sum(axis=1)
+        same &= np.asarray(apart).ravel() == 0
+    return np.asarray(same)
 
 
 def undominated(windows: Windows, keep: Mask, most: Leads, at_once: int, until: float) -> Mask:

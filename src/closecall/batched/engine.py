@@ -2,7 +2,7 @@
 
 A part of the domain is closed when, in float64 and rounded outward, λ·(C·y − d) < 0 all over it: then none of
 its images reaches its case. Its reach is the radius below which the same duals prove that: bounds at a larger
-radius stay valid at a smaller one. Parts with all signs decided are left to an LP, whose word is trusted.
+radius stay valid at a smaller one. Parts with all signs decided are left to an LP, whose bound is checked.
 """
 
 from __future__ import annotations

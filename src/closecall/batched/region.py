@@ -11,10 +11,9 @@ from torch import Tensor
 
 from closecall.batched.blocks import Blocks
 from closecall.domain import Domain
-from closecall.milp import Limits
 from closecall.program import Expression, ProgramBuilder
 from closecall.query import Case
-from closecall.solvers import solve
+from closecall.solvers.verified import solve_verified
 from closecall.stages import OutOfTimeError, out_of_time
 
 Vector = NDArray[np.float64]
@@ -51,8 +50,8 @@ def nearest_in_region(
     """A lower bound on the distance (inf when there is none) and the nearest image that reaches the case.
 
     `phases` = (active, kept): the phase of every unit, and which of them must be kept; their rows enter only
-    when broken. The bound is the solver's claim. Zero and no image if there is no time for it before the
-    perf_counter time `until`.
+    when broken. The bound holds whatever the solver says. Zero and no image if there is no time for it before
+    the perf_counter time `until`.
     """
     active, kept = phases
     try:
@@ -78,10 +77,8 @@ def nearest_in_region(
     for _ in range(ROUNDS):
         milp = builder.build(objective, quadratic if len(movement.squared) else None)
         left = until - time.perf_counter()
-        solution = solve(milp, "highs", Limits(seconds=max(LEAST_SECONDS, left)))
-        if solution.status == "interrupted":
-            raise KeyboardInterrupt
-        if solution.status == "infeasible":
+        solution = solve_verified(milp, max(LEAST_SECONDS, left))
+        if np.isposinf(solution.bound):
             return np.inf, None
         bound = max(0.0, solution.bound)
         lower = max(lower, float(np.sqrt(bound)) if len(movement.squared) else bound)

@@ -76,7 +76,7 @@ class Network:
             digest.update(f"{type(node.layer).__name__}{node.inputs}".encode())
             if isinstance(node.layer, Affine):
                 for weight in node.layer.weights:
-                    sparse = csr_array(weight)
+                    sparse = csr_array(weight, copy=True)  # zeros are dropped from the copy alone
                     sparse.eliminate_zeros()
                     sparse.sort_indices()
                     digest.update(

@@ -52,6 +52,7 @@ def read_exactly(module: nn.Module, shape: tuple[int, ...] = SHAPE, *, peeled: b
     scores = classifier.network.forward(images.double().numpy())
     assert scores.shape == expected.shape
     assert classifier.network.input_shape == shape
+    assert classifier.network.fingerprint == read(module, shape).network.fingerprint
     if not peeled:
         np.testing.assert_allclose(scores, expected, atol=1e-9, rtol=1e-9)
     assert next(iter(classifier.engines)) == "torch"

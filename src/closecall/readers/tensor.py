@@ -63,7 +63,7 @@ def normal_axes(axes: Sequence[int], shape: Shape) -> list[int]:
 def diagonal(factors: Array) -> csr_array:
     """The matrix that multiplies each entry by its factor."""
     count = factors.size
-    return csr_array((factors.ravel(), np.arange(count), np.arange(count + 1)), shape=(count, count))
+    return csr_array((factors.flatten(), np.arange(count), np.arange(count + 1)), shape=(count, count))
 
 
 def scattered(rows: Indices, size: int) -> csr_array:

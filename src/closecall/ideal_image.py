@@ -23,7 +23,7 @@ from closecall.model_size import ModelSize
 from closecall.naming import class_named
 from closecall.network import Network
 from closecall.norms import norm_named
-from closecall.query import DEFAULT_MARGIN, Case, Goal, check_pixel_range
+from closecall.query import DEFAULT_MARGIN, Case, Goal, check_classes, check_pixel_range
 from closecall.readers import Classifier, read
 from closecall.search import DEFAULT_GAP, How
 from closecall.solvers import solve
@@ -96,6 +96,7 @@ def ideal(
     clock = Clock(time_limit)
     classifier = model if isinstance(model, Classifier) else read(model, input_shape)
     network = classifier.network
+    check_classes(network.classes)
     if not 0 <= target < network.classes:
         raise QueryError(f"the target must be from 0 to {network.classes - 1}, got {target}.")
     low, high = pixel_range

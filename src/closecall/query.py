@@ -65,6 +65,7 @@ class Query:
     pixel_range: tuple[float, float] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
+        check_classes(self.classes)
         low, high = self.pixel_range
         image = np.asarray(self.image, dtype=np.float64)
         check(bool(np.isfinite(image).all()), "the image holds NaN or infinity: give finite pixels.")
@@ -131,6 +132,11 @@ def paper_target(label: int, classes: int) -> int:
 def check(holds: bool, sentence: str) -> None:
     if not holds:
         raise QueryError(sentence)
+
+
+def check_classes(classes: int) -> None:
+    given = f"{classes} score" if classes == 1 else f"{classes} scores"
+    check(classes >= 2, f"the model gives {given} per image: a classifier needs at least two classes.")
 
 
 def check_class(name: str, value: int, classes: int) -> None:

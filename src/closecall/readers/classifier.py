@@ -61,6 +61,8 @@ def agreed(
     if original.shape != (SAMPLES, network.classes):
         found = " × ".join(map(str, original.shape))
         raise ModelError(f"{source}: {SAMPLES} images give {found} scores, but {network.classes} were read.")
+    if network.classes == 0:
+        raise ModelError(f"{source}: the model gives no scores at all: a classifier needs at least two.")
     for image, expected in zip(images, original, strict=True):
         difference, allowed = _compare(network, peeled, image, expected, precision)
         if not difference <= allowed < np.inf:

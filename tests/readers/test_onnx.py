@@ -119,3 +119,23 @@ def test_other_types_of_number(kind: int, dtype: type, make_model: Make, save: S
 def test_nodes_that_do_not_matter_may_be_anything(make_model: Make, save: Save) -> None:
     path = save(make_model([("Sin", "x -> unused", {}), ("Relu", "x -> y", {})], IMAGE))
     assert read(path).network.units == 60
+
+
+@pytest.mark.parametrize("imports", [[("", 17), ("", 17)], [("", 17), ("ai.onnx", 17)], [("ai.onnx", 17)]])
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_an_opset_may_be_said_more_than_once(
+    imports: list[tuple[str, int]], domain: str, make_model: Make, save: Save, read_as_onnxruntime: Compare
+) -> None:
+    model = make_model([("Relu", "x -> y", {})], (1, 2, 3))
+    model.graph.node[0].domain = domain
+    del model.opset_import[:]
+    model.opset_import.extend(onnx.helper.make_opsetid(*entry) for entry in imports)
+    read_as_onnxruntime(save(model))
+
+
+@pytest.mark.parametrize("other", ["", "ai.onnx"])
+def test_opsets_that_contradict_each_other_are_refused(other: str, make_model: Make, save: Save) -> None:
+    model = make_model([("Relu", "x -> y", {})], (1, 2, 3))
+    model.opset_import.append(onnx.helper.make_opsetid(other, 13))
+    with pytest.raises(ModelError, match="the opsets 13, 17 at once"):
+        read(save(model))

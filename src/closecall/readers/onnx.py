@@ -159,7 +159,7 @@ def run_node(
         raise ModelError(
             f"{where}: nothing before it gives its input {missing[0]!r}: the graph has a cycle or a gap."
         )
-    if node.domain not in ("", "ai.onnx") or node.op_type not in OPERATORS:
+    if node.domain or node.op_type not in OPERATORS:
         raise UnsupportedLayerError(
             f"{where}: closecall cannot reason about this operator exactly; it reads affine layers, ReLU and "
             "its relatives, and max pooling, so replace it or cut the model before it."

@@ -16,6 +16,7 @@ from closecall.errors import ModelError
 from closecall.layers.maps import Shape, check_entries
 from closecall.readers.classifier import first_line
 
+STANDARD = ("", "ai.onnx")  # two names of the domain of the standard operators
 OLDEST_OPSET = 7
 LARGEST_FILE = 2**31 - 1
 
@@ -63,12 +64,9 @@ def parse(content: bytes, path: Path) -> OnnxFile:
         raise ModelError(
             f"{path} has local functions, sparse weights or training parts: export a plain model."
         )
-    unsaid = [entry for entry in model.graph.output if not entry.type.tensor_type.HasField("shape")]
-    for entry in unsaid:
-        # onnxruntime works out the shape of an output by itself; only the checker insists on one.
-        entry.type.tensor_type.shape.SetInParent()
+    _make_plain(model)
     try:
-        onnx.checker.check_model(str(path) if external else model.SerializeToString() if unsaid else content)
+        onnx.checker.check_model(str(path) if external else model.SerializeToString())
     except Exception as error:
         raise ModelError(f"{path} is not a valid ONNX model ({first_line(error)}).") from error
     constants = {tensor.name: constant(tensor, path.parent) for tensor in model.graph.initializer}
@@ -77,14 +75,30 @@ def parse(content: bytes, path: Path) -> OnnxFile:
 
 
 def _opset(model: Any, path: Path) -> int:
-    versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    """The version of the standard operators; a file may say the same one several times."""
+    versions = sorted({int(entry.version) for entry in model.opset_import if entry.domain in STANDARD})
     newest = onnx.defs.onnx_opset_version()
-    if len(versions) != 1 or not OLDEST_OPSET <= versions[0] <= newest:
-        found = ", ".join(map(str, versions)) or "none"
+    if len(versions) > 1:
+        raise ModelError(
+            f"{path} has the opsets {', '.join(map(str, versions))} at once, and operators change from one to "
+            "the other: export the model again with a single one."
+        )
+    if not versions or not OLDEST_OPSET <= versions[0] <= newest:
+        found = versions[0] if versions else "none"
         raise ModelError(
             f"{path} has opset {found}: closecall reads {OLDEST_OPSET} to {newest}; export the model again."
         )
-    return int(versions[0])
+    return versions[0]
+
+
+def _make_plain(model: Any) -> None:
+    """Write what onnxruntime takes in several ways in the one way that onnx's checker takes."""
+    for entry in model.graph.output:
+        if not entry.type.tensor_type.HasField("shape"):
+            entry.type.tensor_type.shape.SetInParent()
+    for part in (*model.opset_import, *model.graph.node):
+        if part.domain in STANDARD:
+            part.domain = ""
 
 
 def _all_tensors(model: Any) -> Iterator[Any]:

@@ -64,7 +64,9 @@ def read_as_onnxruntime() -> Callable[..., Classifier]:
 
     def compare(path: Path, *, peeled: bool = False) -> Classifier:
         classifier = read(path)
-        session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
         entry = session.get_inputs()[0]
         sides = [side if isinstance(side, int) else 1 for side in entry.shape]
         images = (

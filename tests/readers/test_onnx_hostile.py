@@ -120,7 +120,82 @@ GRAPHS: dict[str, tuple[list[tuple[str, str, dict[str, Any]]], dict[str, Any], s
     "a cycle": ([("Add", "x b -> a", {}), ("Relu", "a -> b", {}), ("Relu", "b -> y", {})], {}, "valid|cycle"),
     "a cycle of one": ([("Add", "x y -> y", {})], {}, "valid|cycle"),
     "nothing given": ([("Relu", "nowhere -> y", {})], {}, "valid|cycle"),
-    "no image": ([("Relu", "c -> y", {})], {"c": weight(3)}, "must depend on the image"),
+    "no image": ([("Relu", "c -> y", {})], {"c": weight(3)}, "does not depend on the image"),
+    "a constant that is random": (
+        [("RandomNormal", "-> c", {"shape": [6]}), ("Add", "x c -> y", {})],
+        {},
+        "operator RandomNormal, node 'node0': its numbers are random",
+    ),
+    "a random constant like another": (
+        [("RandomUniformLike", "w -> c", {}), ("Add", "x c -> y", {})],
+        {"w": weight(6)},
+        "numbers are random",
+    ),
+    "a huge range": (
+        [("Range", "a b c -> r", {}), ("ReduceSum", "r -> s", {"keepdims": 0}), ("Add", "x s -> y", {})],
+        {"a": np.float32(0), "b": np.float32(1e12), "c": np.float32(1)},
+        "entries|beforehand",
+    ),
+    "a huge one-hot": (
+        [("OneHot", "i d v -> r", {}), ("ReduceSum", "r -> s", {"keepdims": 0}), ("Add", "x s -> y", {})],
+        {"i": whole(3), "d": np.array(HUGE), "v": weight(2)},
+        "entries|beforehand",
+    ),
+    "a huge resize of a constant": (
+        [("Resize", "w _ s -> r", {}), ("ReduceSum", "r -> t", {"keepdims": 0}), ("Add", "x t -> y", {})],
+        {"w": weight(1, 1, 2, 2), "s": np.array([1, 1, 1e6, 1e6], np.float32)},
+        "entries|beforehand",
+    ),
+    "a huge resize": (
+        [("Resize", "x _ s -> y", {})],
+        {"s": np.array([1, 1, 1e6, 1e6], np.float32)},
+        "entries|beforehand",
+    ),
+    "a huge padding of a constant": (
+        [("Pad", "w s -> r", {}), ("ReduceSum", "r -> t", {"keepdims": 0}), ("Add", "x t -> y", {})],
+        {"w": weight(2, 2), "s": whole(0, 0, HUGE, 0)},
+        "entries|beforehand",
+    ),
+    "a huge transposed convolution": (
+        [("ConvTranspose", "x w -> y", {"strides": [2**20, 2**20]})],
+        {"w": weight(2, 1, 3, 3)},
+        "would take|sides",
+    ),
+    "a long sum of products": (
+        [("Einsum", "w w w w -> s", {"equation": "a,b,c,d->"}), ("Add", "x s -> y", {})],
+        {"w": weight(1000)},
+        "too large to be multiplied",
+    ),
+    "a resize that mixes pixels": (
+        [("Resize", "x _ s -> y", {"mode": "linear"})],
+        {"s": np.array([1, 1, 2, 2], np.float32)},
+        "resizing by mode 'linear' cannot be read",
+    ),
+    "a choice that jumps": (
+        [("Greater", "x z -> g", {}), ("Where", "g o z -> y", {})],
+        {"z": np.float32(0), "o": np.float32(1)},
+        "jumps unless both sides meet",
+    ),
+    "a choice that jumps by a little": (
+        [("Greater", "x c -> g", {}), ("Where", "g x z -> y", {})],
+        {"z": np.float32(0), "c": np.float32(1e-3)},
+        "jumps unless both sides meet",
+    ),
+    "a comparison as scores": (
+        [("Greater", "x z -> y", {})],
+        {"z": np.float32(0)},
+        "the output is a comparison",
+    ),
+    "a sum of comparisons": (
+        [("Greater", "x z -> g", {}), ("Cast", "g -> c", {"to": 1}), ("Add", "c x -> y", {})],
+        {"z": np.float32(0)},
+        "comparison can be read only",
+    ),
+    "a sigmoid in the middle": (
+        [("Sigmoid", "x -> s", {}), ("Relu", "s -> y", {})],
+        {},
+        "a Sigmoid in the middle of a network is not piecewise linear",
+    ),
     "an unknown operator": (
         [("Sin", "x -> s", {}), ("Relu", "s -> y", {})],
         {},

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
+from closecall import nearest
 from closecall.readers import Classifier
 
 Make = Callable[..., onnx.ModelProto]
@@ -258,7 +259,183 @@ OPERATORS: dict[str, tuple[int, list[tuple[str, str, dict[str, Any]]], dict[str,
         ],
         {"k": whole(3, 3)},
     ),
+    "conv transpose": (
+        11,
+        [
+            (
+                "ConvTranspose",
+                "x w b -> y",
+                {"strides": [2, 3], "pads": [1, 0, 0, 1], "output_padding": [1, 2]},
+            )
+        ],
+        {"w": numbers(2, 3, 3, 2), "b": numbers(3)},
+    ),
+    "conv transpose in groups, dilated": (
+        11,
+        [("ConvTranspose", "x w -> y", {"group": 2, "dilations": [2, 3]})],
+        {"w": numbers(2, 2, 2, 3)},
+    ),
+    "conv transpose in one dimension": (
+        11,
+        [("Reshape", "x s -> r", {}), ("ConvTranspose", "r w -> y", {"strides": [2]})],
+        {"s": whole(1, 2, 30), "w": numbers(2, 3, 4)},
+    ),
+    "reduce max by attribute": (13, [("ReduceMax", "x -> y", {"axes": [1, -1], "keepdims": 0})], {}),
+    "reduce max by input": (18, [("ReduceMax", "x a -> m", {}), ("Sub", "x m -> y", {})], {"a": whole(2)}),
+    "reduce max of all": (13, [("ReduceMax", "x -> m", {}), ("Add", "m x -> y", {})], {}),
+    "reduce min": (13, [("ReduceMin", "x -> y", {"axes": [2]})], {}),
+    "mean of branches": (13, [("Relu", "x -> r", {}), ("Mean", "x r c -> y", {})], {"c": numbers(6)}),
+    "hard sigmoid": (13, [("HardSigmoid", "x -> y", {"alpha": 0.9})], {}),
+    "soft shrink": (13, [("Shrink", "x -> y", {"lambd": 0.3, "bias": 0.3})], {}),
+    "thresholded relu": (13, [("ThresholdedRelu", "x -> y", {"alpha": 0.0})], {}),
+    "depth to space and back": (
+        13,
+        [
+            ("Concat", "x x -> c", {"axis": 1}),
+            ("DepthToSpace", "c -> d", {"blocksize": 2, "mode": "CRD"}),
+            ("MaxPool", "d -> m", {"kernel_shape": [3, 1]}),
+            ("SpaceToDepth", "m -> y", {"blocksize": 2}),
+        ],
+        {},
+    ),
+    "gather elements": (
+        13,
+        [("GatherElements", "x i -> y", {"axis": 3})],
+        {"i": np.zeros((1, 2, 5, 2), int) + 4},
+    ),
+    "gather by tuples": (13, [("GatherND", "x i -> y", {})], {"i": np.array([[[0, 1, 4], [0, 0, 2]]])}),
+    "upsample by attribute": (7, [("Upsample", "x -> y", {"scales": [1.0, 1.0, 2.0, 1.5]})], {}),
+    "upsample by input": (9, [("Upsample", "x s -> y", {})], {"s": np.array([1, 1, 2.5, 2], F32)}),
+    "resize of opset 10": (10, [("Resize", "x s -> y", {})], {"s": np.array([1, 1, 0.6, 1.7], F32)}),
+    "resize to sizes": (13, [("Resize", "x _ _ n -> y", {})], {"n": whole(1, 2, 7, 4)}),
+    "resize some axes": (18, [("Resize", "x _ s -> y", {"axes": [3]})], {"s": np.array([2.3], F32)}),
+    "where as a relu": (
+        13,
+        [("Greater", "x z -> g", {}), ("Where", "g x z -> y", {})],
+        {"z": np.array(0, F32)},
+    ),
+    "where as a clip": (
+        16,
+        [("Conv", "x w -> h", {}), ("LessOrEqual", "h c -> g", {}), ("Where", "g c h -> y", {})],
+        {"w": CONV["w"], "c": np.array(0.3, F32)},
+    ),
+    "where as a leaky relu": (
+        13,
+        [
+            ("Conv", "x w -> h", {}),
+            ("Mul", "h a -> s", {}),
+            ("Less", "h z -> g", {}),
+            ("Not", "g -> n", {}),
+            ("Where", "n h s -> y", {}),
+        ],
+        {"w": CONV["w"], "a": np.array(0.125, F32), "z": np.array(0, F32)},
+    ),
+    "where as a maximum": (
+        13,
+        [("Mul", "x a -> b", {}), ("Greater", "x b -> g", {}), ("Where", "g x b -> y", {})],
+        {"a": numbers(2, 1, 1)},
+    ),
+    "a mask as a relu": (
+        13,
+        [("Greater", "x z -> g", {}), ("Cast", "g -> m", {"to": TensorProto.FLOAT}), ("Mul", "x m -> y", {})],
+        {"z": np.array(0, F32)},
+    ),
+    "constants folded": (
+        14,
+        [
+            ("Relu", "c -> r", {}),
+            ("Exp", "r -> e", {}),
+            ("Softmax", "e -> s", {}),
+            ("CumSum", "s zero -> t", {}),
+            ("BatchNormalization", "t sc o m v -> n", {}),
+            ("Mul", "x n -> y", {}),
+        ],
+        {
+            "c": numbers(1, 2, 5, 6),
+            "zero": np.array(3),
+            "sc": NORM["s"],
+            "o": NORM["o"],
+            "m": NORM["m"],
+            "v": NORM["v"],
+        },
+    ),
+    "quantised weights": (
+        13,
+        [
+            ("Flatten", "x -> f", {}),
+            ("DequantizeLinear", "q s z -> w", {"axis": 1}),
+            ("MatMul", "f w -> y", {}),
+        ],
+        {
+            "q": np.random.default_rng(0).integers(-128, 127, (60, 3)).astype(np.int8),
+            "s": positive(3),
+            "z": np.array([1, -2, 3], np.int8),
+        },
+    ),
+    "shape arithmetic of any kind": (
+        13,
+        [
+            ("Shape", "x -> s", {}),
+            ("Mod", "s k -> m", {}),
+            ("Range", "zero end one -> r", {}),
+            ("Gather", "m r -> p", {}),
+            ("ReduceProd", "p -> q", {"keepdims": 1}),
+            ("ConstantOfShape", "q -> z", {}),
+            ("ReduceSum", "z -> t", {"keepdims": 0}),
+            ("Add", "x t -> y", {}),
+        ],
+        {"k": whole(3), "zero": np.array(0), "end": np.array(2), "one": np.array(1)},
+    ),
 }
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "half_pixel",
+        "asymmetric",
+        "align_corners",
+        "pytorch_half_pixel",
+        "half_pixel_symmetric",
+        "tf_half_pixel_for_nn",
+    ],
+)
+@pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+def test_the_nearest_pixel_is_the_one_that_onnxruntime_takes(
+    mode: str, nearest: str, make_model: Make, save: Save, read_as_onnxruntime: Compare
+) -> None:
+    attributes = {"coordinate_transformation_mode": mode, "nearest_mode": nearest}
+    opset = {"half_pixel_symmetric": 19, "tf_half_pixel_for_nn": 11}.get(mode, 13)
+    scales = {"r": np.zeros(0, F32), "s": np.array([1, 1, 1.7, 0.6], F32)}
+    model = make_model([("Resize", "x r s -> y", attributes)], IMAGE, scales, opset=opset)
+    read_as_onnxruntime(save(model))
+
+
+def test_the_nearest_image_by_a_choice_and_a_largest_entry_is_that_by_a_relu_and_a_pooling(
+    make_model: Make, save: Save
+) -> None:
+    """The same network in two ways, with the same nearest image."""
+    constants = {"w": numbers(6, 8), "z": np.array(0, F32), "v": numbers(4, 3), "s": whole(1, 1, 4, 2)}
+    usual = [
+        ("Relu", "h -> r", {}),
+        ("Reshape", "r s -> q", {}),
+        ("MaxPool", "q -> p", {"kernel_shape": [1, 2]}),
+    ]
+    odd = [
+        ("Greater", "h z -> g", {}),
+        ("Where", "g h z -> r", {}),
+        ("Reshape", "r s -> q", {}),
+        ("ReduceMax", "q -> p", {"axes": [3]}),
+    ]
+    ends = [("Flatten", "p -> f", {}), ("MatMul", "f v -> y", {})]
+    found = [
+        nearest(
+            save(make_model([("MatMul", "x w -> h", {}), *nodes, *ends], (1, 6), constants)), np.full(6, 0.5)
+        )
+        for nodes in (usual, odd)
+    ]
+    assert [verdict.outcome for verdict in found] == ["nearest", "nearest"]
+    assert found[0].distance == pytest.approx(found[1].distance, rel=1e-3)
 
 
 @pytest.mark.parametrize("free_batch", [False, True])

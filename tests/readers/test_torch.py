@@ -101,6 +101,22 @@ MODULES: dict[str, Callable[[], list[nn.Module]]] = {
     "constant pad": lambda: [nn.ConstantPad2d((1, -1, 2, 0), 0.5), nn.Flatten()],
     "nothing but the image": lambda: [nn.Flatten()],
     "threshold": lambda: [nn.Flatten(), nn.Threshold(0.1, 0.1)],
+    "conv transpose 1d": lambda: [
+        nn.Flatten(2),
+        nn.ConvTranspose1d(2, 3, 4, 3, 1, 2),
+        nn.ReLU(),
+        nn.Flatten(),
+    ],
+    "conv transpose 2d": lambda: [
+        nn.ConvTranspose2d(2, 4, (3, 2), 2, 1, 1, groups=2),
+        nn.ReLU(),
+        nn.Flatten(),
+    ],
+    "conv transpose dilated": lambda: [nn.ConvTranspose2d(2, 3, 3, 1, 1, (1, 2), dilation=3), nn.Flatten()],
+    "prelu for each channel": lambda: [nn.Conv2d(2, 3, 3), nn.PReLU(3), nn.Flatten()],
+    "hard sigmoid": lambda: [nn.Flatten(), nn.Linear(96, 20), nn.Hardsigmoid(), nn.Linear(20, 3)],
+    "soft shrink": lambda: [nn.Flatten(), nn.Softshrink(0.3)],
+    "upsample exactly": lambda: [nn.Upsample(size=(9, 5), mode="nearest-exact"), nn.Flatten()],
     "upsample": lambda: [nn.Upsample(scale_factor=2), nn.Conv2d(2, 1, 3, 2), nn.Flatten()],
 }
 
@@ -150,8 +166,36 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "conv with computed weights": lambda x: F.conv2d(x, 0.5 * x.new_ones(2, 2, 3, 3)).flatten(1),
     "without a batch": lambda x: F.max_pool2d(x[0], 2).flatten(),
     "batch squeezed away": lambda x: x.squeeze().flatten()[:10],
+    "amax": lambda x: x.amax((1, 3)),
+    "amax of all": lambda x: (x - x.amax()).flatten(1),
+    "max over a side": lambda x: x.max(2).values.flatten(1),
+    "max kept": lambda x: (x - x.max(3, keepdim=True)[0]).flatten(1),
+    "max of all": lambda x: (x + x.max()).flatten(1),
+    "amin": lambda x: x.amin(1).flatten(1),
+    "min over a side": lambda x: x.min(dim=-1).values.flatten(1),
+    "clamp by tensors": lambda x: x.clamp(torch.arange(8) / 16, torch.arange(6).view(6, 1) / 5 + 0.2).flatten(
+        1
+    ),
+    "where as a relu": lambda x: torch.where(x > 0, x, 0).flatten(1),
+    "where as a relu, turned": lambda x: torch.where(x <= 0, torch.zeros_like(x), x).flatten(1),
+    "where as a leaky relu": lambda x: torch.where(x >= 0, x, 0.01 * x).flatten(1),
+    "where as a threshold": lambda x: torch.where(x > 0.5, x, 0.5).flatten(1),
+    "where as an absolute value": lambda x: torch.where(x - 1 < 0, 1 - x, x - 1).flatten(1),
+    "where as a maximum": lambda x: torch.where(x[:, 0] > x[:, 1], x[:, 0], x[:, 1]).flatten(1),
+    "where of a layer": lambda x: torch.where((y := x.mean(3) - 0.5) < 0, y / 3 + 1, y + 1).flatten(1),
+    "a mask as a relu": lambda x: (x * (x > 0)).flatten(1),
+    "a mask of numbers": lambda x: ((x > 0).float() * x + (~(x > 0)) * x * 0.25).flatten(1),
+    "filled where masked": lambda x: x.masked_fill(x < 0, 0.0).flatten(1),
+    "filled in place": lambda x: _filled(x),
+    "constants of any kind": lambda x: (x * torch.sigmoid(torch.arange(8) - 4).cumsum(0).erf()).flatten(1),
     "where": lambda x: torch.where(torch.arange(8) > 3, x, -x).flatten(1),
 }
+
+
+def _filled(image: Tensor) -> Tensor:
+    copied = image - 0.5
+    copied[copied < 0] = 0.0
+    return copied.flatten(1)
 
 
 def _written(image: Tensor) -> Tensor:
@@ -274,6 +318,16 @@ UNSUPPORTED: dict[str, tuple[Callable[..., Tensor], str]] = {
     "softmax over a part": (lambda x: torch.softmax(x, 3).flatten(1), "only as the last operation"),
     "division by the image": (lambda x: (1 / (x + 1)).flatten(1), "operation reciprocal|division"),
     "decides by numbers": (lambda x: x.flatten(1) if x.sum() > 1 else -x.flatten(1), "decides by the image"),
+    "a jump": (
+        lambda x: torch.where(x > 0.5, x, 0).flatten(1),
+        "operation where.*jumps unless both sides meet",
+    ),
+    "a comparison": (lambda x: (x.flatten(1) > 0.5).float(), "is a comparison"),
+    "a sum of comparisons": (
+        lambda x: (x + (x > 0)).flatten(1),
+        "operation add in Forward: a comparison can be read only",
+    ),
+    "sigmoid in the middle": (lambda x: torch.sigmoid(x.flatten(1)) + 1, "Sigmoid in the middle"),
     "rounding": (lambda x: x.long().float().flatten(1), "rounding"),
     "indices of a maximum": (lambda x: F.max_pool2d(x, 2, 2, return_indices=True)[1], "only its first"),
     "layer norm": (lambda x: F.layer_norm(x, x.shape[1:]).flatten(1), "native_layer_norm"),

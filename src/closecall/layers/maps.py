@@ -142,6 +142,33 @@ def convolution(weight: Vector, shape: Shape, sliding: Sliding, groups: int = 1)
     return matrix, (outputs, *sliding.output_sides(sides))
 
 
+def transposed_convolution(
+    weight: Vector, shape: Shape, sliding: Sliding, more: Shape, groups: int = 1
+) -> tuple[csr_array, Shape]:
+    """The matrix of a transposed convolution with weight (inputs, outputs/groups, *kernel), and its shape.
+
+    It is the transpose of the convolution that goes the other way, from its output to its input. Sides become
+    s·(n − 1) + d·(k − 1) + 1 − pads + more.
+    """
+    if weight.shape[0] != shape[0] or len(shape) - 1 != len(sliding.kernel) or len(more) != len(shape) - 1:
+        raise ModelError(f"a transposed convolution with weight {weight.shape} cannot read an input {shape}.")
+    steps = zip(shape[1:], sliding.kernel, sliding.strides, sliding.dilations, strict=True)
+    pads = zip(sliding.before, sliding.after, more, strict=True)
+    out = tuple(
+        s * (n - 1) + d * (k - 1) + 1 - before - after + extra
+        for (n, k, s, d), (before, after, extra) in zip(steps, pads, strict=True)
+    )
+    if min(out) < 1 or min(more) < 0:
+        raise ModelError(f"a transposed convolution of {shape} would have the sides {out}.")
+    check_entries(weight.shape[1] * groups * math.prod(out), "a transposed convolution")
+    back, made = convolution(weight, (weight.shape[1] * groups, *out), sliding, groups)
+    # Sides grown by more than a stride have room for further windows, which nothing goes through.
+    windows = np.arange(math.prod(made)).reshape(made)[tuple(slice(side) for side in shape)]
+    if windows.shape != shape:
+        raise ModelError(f"a transposed convolution of {shape} has pads larger than its window.")
+    return csr_array(back[windows.ravel()].T), (weight.shape[1] * groups, *out)
+
+
 def average_pool(
     shape: Shape, sliding: Sliding, *, count_pads: bool = True, divisor: int | None = None
 ) -> tuple[csr_array, Shape]:

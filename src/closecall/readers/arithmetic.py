@@ -54,6 +54,21 @@ def absolute(builder: GraphBuilder, tensor: Tensor) -> Tensor:
     return builder.scaled([(tensor, -1.0), (builder.relu(tensor), 2.0)])
 
 
+def hard_sigmoid(builder: GraphBuilder, tensor: Tensor, slope: float, offset: float) -> Tensor:
+    """min(max(α·x + β, 0), 1)."""
+    return builder.clipped(builder.scaled([(tensor, slope)], offset), 0.0, 1.0)
+
+
+def soft_shrink(builder: GraphBuilder, tensor: Tensor, reach: float) -> Tensor:
+    """x − min(max(x, −λ), λ)."""
+    return subtract(builder, tensor, builder.clipped(tensor, -reach, reach))
+
+
+def smallest(builder: GraphBuilder, tensor: Tensor, axes: Sequence[int], *, keep: bool) -> Tensor:
+    """The smallest entry over axes: min x = −max −x."""
+    return builder.scaled([(builder.largest(builder.scaled([(tensor, -1.0)]), axes, keep=keep), -1.0)])
+
+
 def larger(builder: GraphBuilder, left: Operand, right: Operand) -> Tensor:
     """max(a, b) = b + max(0, a − b)."""
     return add(builder, right, builder.relu(subtract(builder, left, right)))

@@ -13,8 +13,9 @@ import numpy as np
 
 from closecall.errors import UnsupportedLayerError
 from closecall.layers.maps import Shape, Sliding
-from closecall.readers import arithmetic
+from closecall.readers import arithmetic, choosing
 from closecall.readers.arithmetic import Operand, total
+from closecall.readers.choosing import Comparison
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.tensor import Array, Tensor
 
@@ -53,9 +54,13 @@ MOVES = {
     "unsqueeze",
     "upsample_nearest1d",
     "upsample_nearest2d",
+    "upsample_nearest3d",
     "view",
     "_reshape_alias",
     "_unsafe_view",
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
 }
 # Operations that take only their first tensor's shape.
 CONSTANTS = {
@@ -108,19 +113,22 @@ def hardtanh(builder: GraphBuilder, tensor: Tensor, low: float = -1.0, high: flo
 
 
 def clamp(
-    builder: GraphBuilder, tensor: Tensor, min: float | None = None, max: float | None = None
+    builder: GraphBuilder, tensor: Tensor, min: Operand | None = None, max: Operand | None = None
 ) -> Tensor:
-    return builder.clipped(tensor, _number(min), _number(max))
+    """min(max(x, low), high), by single constants if they are."""
+    if _is_number(min) and _is_number(max):
+        low, high = (None if limit is None else float(np.asarray(limit)) for limit in (min, max))
+        return builder.clipped(tensor, low, high)
+    raised = tensor if min is None else arithmetic.larger(builder, tensor, min)
+    return raised if max is None else arithmetic.smaller(builder, raised, max)
 
 
-def clamp_max(builder: GraphBuilder, tensor: Tensor, high: float) -> Tensor:
-    return builder.clipped(tensor, None, _number(high))
+def _is_number(limit: Operand | None) -> bool:
+    return limit is None or (not isinstance(limit, Tensor) and np.ndim(limit) == 0)
 
 
-def _number(value: Operand | None) -> float | None:
-    if isinstance(value, Tensor) or (value is not None and np.size(value) != 1):
-        raise UnsupportedLayerError("a clamp can be read only with single constants as bounds.")
-    return None if value is None else float(np.asarray(value).reshape(()))
+def clamp_max(builder: GraphBuilder, tensor: Tensor, high: Operand) -> Tensor:
+    return clamp(builder, tensor, None, high)
 
 
 def threshold(builder: GraphBuilder, tensor: Tensor, limit: float, value: float) -> Tensor:
@@ -152,18 +160,18 @@ def convolution(
     padding: Sequence[int],
     dilation: Sequence[int],
     transposed: bool,
-    _output_padding: Sequence[int],
+    output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
     if not isinstance(tensor, Tensor) or isinstance(weight, Tensor) or isinstance(bias, Tensor):
         raise UnsupportedLayerError("a convolution can be read only with constant weights.")
-    if transposed:
-        raise UnsupportedLayerError("a transposed convolution cannot be read: use an ordinary one.")
     sides = len(weight.shape) - 2
     sliding = Sliding.over(
         weight.shape[2:], _all(stride, sides), dilations=_all(dilation, sides), before=_all(padding, sides)
     )
-    return builder.convolution(tensor, weight, bias, sliding, groups)
+    if not transposed:
+        return builder.convolution(tensor, weight, bias, sliding, groups)
+    return builder.transposed_convolution(tensor, weight, bias, sliding, _all(output_padding, sides), groups)
 
 
 def batch_norm(
@@ -272,6 +280,68 @@ def summed(
     return builder.reduced(tensor, axes or range(len(tensor.shape)), keep=keepdim, average=False)
 
 
+def largest(
+    builder: GraphBuilder, tensor: Tensor, axes: int | Sequence[int] = (), keepdim: bool = False
+) -> Tensor:
+    return builder.largest(tensor, _axes(axes, tensor), keep=keepdim)
+
+
+def smallest(
+    builder: GraphBuilder, tensor: Tensor, axes: int | Sequence[int] = (), keepdim: bool = False
+) -> Tensor:
+    return arithmetic.smallest(builder, tensor, _axes(axes, tensor), keep=keepdim)
+
+
+def _axes(axes: int | Sequence[int], tensor: Tensor) -> Sequence[int]:
+    return [axes] if isinstance(axes, int) else axes or range(len(tensor.shape))
+
+
+def hardsigmoid(builder: GraphBuilder, tensor: Tensor) -> Tensor:
+    return arithmetic.hard_sigmoid(builder, tensor, 1 / 6, 0.5)
+
+
+def softshrink(builder: GraphBuilder, tensor: Tensor, reach: float = 0.5) -> Tensor:
+    return arithmetic.soft_shrink(builder, tensor, reach)
+
+
+def multiply(builder: GraphBuilder, left: Operand | Comparison, right: Operand | Comparison) -> Tensor:
+    """A product; one with the outcome of a comparison is a choice between the other factor and zero."""
+    if isinstance(right, Comparison):
+        left, right = right, left
+    if isinstance(right, Comparison):
+        raise UnsupportedLayerError("a product of two comparisons jumps.")
+    if isinstance(left, Comparison):
+        return choosing.choose(builder, left, right, 0.0)
+    return arithmetic.multiply(builder, left, right)
+
+
+def where(builder: GraphBuilder, condition: Comparison, yes: Operand, no: Operand) -> Tensor:
+    return choosing.choose(builder, condition, yes, no)
+
+
+def masked_fill(builder: GraphBuilder, tensor: Operand, mask: Comparison, value: Operand) -> Tensor:
+    return choosing.choose(builder, mask, value, tensor)
+
+
+def index_put(
+    builder: GraphBuilder,
+    tensor: Operand,
+    masks: Sequence[Comparison],
+    value: Operand,
+    accumulate: bool = False,
+) -> Tensor:
+    """A number written wherever a comparison holds."""
+    if accumulate or len(masks) != 1 or isinstance(value, Tensor) or np.size(value) != 1:
+        raise UnsupportedLayerError("only one number can be written where a comparison holds.")
+    if np.shape(tensor.places if isinstance(tensor, Tensor) else tensor) != masks[0].shape:
+        raise UnsupportedLayerError("a comparison can choose whole entries only, each by its own outcome.")
+    return choosing.choose(builder, masks[0], np.reshape(value, ()), tensor)
+
+
+def sigmoid(builder: GraphBuilder, tensor: Tensor) -> Tensor:
+    return builder.peeled_each(tensor, "Sigmoid")
+
+
 def pad(builder: GraphBuilder, tensor: Tensor, pads: Sequence[int], value: float = 0.0) -> Tensor:
     untouched = [0] * (len(tensor.shape) - len(pads) // 2)
     return builder.padded(
@@ -307,6 +377,8 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "adaptive_max_pool2d": adaptive_max_pool,
     "add": add,
     "addmm": addmm,
+    "amax": largest,
+    "amin": smallest,
     "avg_pool2d": average_pool,
     "avg_pool3d": average_pool,
     "bmm": matmul,
@@ -317,21 +389,41 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "convolution": convolution,
     "copy": copy,
     "div": divide,
+    "hardsigmoid": hardsigmoid,
     "hardtanh": hardtanh,
     "leaky_relu": leaky_relu,
+    "max": largest,
     "max_pool2d_with_indices": max_pool,
     "max_pool3d_with_indices": max_pool,
     "maximum": arithmetic.larger,
     "mean": mean,
+    "min": smallest,
     "minimum": arithmetic.smaller,
     "mm": matmul,
-    "mul": arithmetic.multiply,
+    "mul": multiply,
     "mv": matmul,
     "native_batch_norm": batch_norm,
     "neg": negate,
     "relu": relu,
     "rsub": subtract_from,
+    "sigmoid": sigmoid,
+    "softshrink": softshrink,
     "sub": subtract,
     "sum": summed,
     "threshold": threshold,
+}
+COMPARISONS: dict[str, Callable[..., Comparison]] = {
+    "ge": choosing.greater,
+    "gt": choosing.greater,
+    "le": choosing.less,
+    "lt": choosing.less,
+}
+# Operations on the outcome of a comparison.
+CHOICES: dict[str, Callable[..., Tensor | Comparison]] = {
+    "bitwise_not": choosing.opposite,
+    "index_put": index_put,
+    "logical_not": choosing.opposite,
+    "masked_fill": masked_fill,
+    "mul": multiply,
+    "where": where,
 }

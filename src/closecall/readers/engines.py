@@ -35,6 +35,8 @@ def open_session(model: bytes | str) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = FATAL
+    # Otherwise quantised weights make it quantise the image too, which is not what the file says.
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 

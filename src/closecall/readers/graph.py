@@ -25,6 +25,7 @@ from closecall.layers.maps import (
     check_entries,
     convolution,
     max_pool_windows,
+    transposed_convolution,
 )
 from closecall.network import Network, Node, drop_unread
 from closecall.readers.tensor import (
@@ -143,10 +144,26 @@ class GraphBuilder:
     ) -> Tensor:
         """Convolve (1, channels, *sides)."""
         matrix, shape = convolution(weight, self._image(tensor), sliding, groups)
-        offsets = np.zeros(len(weight)) if bias is None else np.asarray(bias, dtype=np.float64)
-        if offsets.shape != (len(weight),):
+        return self._convolved(tensor, matrix, bias, shape)
+
+    def transposed_convolution(
+        self,
+        tensor: Tensor,
+        weight: Array,
+        bias: Array | None,
+        sliding: Sliding,
+        more: Shape,
+        groups: int = 1,
+    ) -> Tensor:
+        """Spread (1, channels, *sides) as the gradient of a convolution does."""
+        matrix, shape = transposed_convolution(weight, self._image(tensor), sliding, more, groups)
+        return self._convolved(tensor, matrix, bias, shape)
+
+    def _convolved(self, tensor: Tensor, matrix: Matrix, bias: Array | None, shape: Shape) -> Tensor:
+        offsets = np.zeros(shape[0]) if bias is None else np.asarray(bias, dtype=np.float64)
+        if offsets.shape != shape[:1]:
             raise ModelError(
-                f"a convolution with {len(weight)} outputs needs as many biases, not {offsets.shape}."
+                f"a convolution with {shape[0]} outputs needs as many biases, not {offsets.shape}."
             )
         return self.affine([(tensor, matrix)], np.repeat(offsets, math.prod(shape[1:])), (1, *shape))
 
@@ -255,13 +272,33 @@ class GraphBuilder:
     def max_pool(self, tensor: Tensor, sliding: Sliding) -> Tensor:
         """The largest entry of each window of (1, channels, *sides)."""
         windows, shape = max_pool_windows(self._image(tensor), sliding)
+        return self._maximum(tensor, windows, (1, *shape))
+
+    def largest(self, tensor: Tensor, axes: Sequence[int], *, keep: bool) -> Tensor:
+        """The largest entry over axes."""
+        axes = normal_axes(axes, tensor.shape)
+        kept = [axis for axis in range(len(tensor.shape)) if axis not in axes]
+        order = np.arange(tensor.size).reshape(tensor.shape).transpose(*kept, *axes)
+        if not tensor.size:
+            raise ModelError(f"a tensor of shape {tensor.shape} has no largest entry.")
+        count = math.prod(tensor.shape[axis] for axis in axes)
+        largest = self._maximum(tensor, order.reshape(-1, count), tuple(tensor.shape[axis] for axis in kept))
+        return largest.moved(lambda places: np.expand_dims(places, tuple(axes))) if keep else largest
+
+    def _maximum(self, tensor: Tensor, windows: Indices, shape: Shape) -> Tensor:
         self._make_room(len(windows))
         self.entries += windows.size
         check_entries(self.entries, "the network's matrices and windows")
         if tensor.peeled:
             tensor = self.scaled([(tensor, 1.0)])
         mapped = np.where(windows >= 0, tensor.places.ravel()[windows], -1)
-        return self._append(Maximum(mapped), (tensor.node,), np.arange(len(mapped)).reshape(1, *shape))
+        return self._append(Maximum(mapped), (tensor.node,), np.arange(len(mapped)).reshape(shape))
+
+    def peeled_each(self, tensor: Tensor, name: str) -> Tensor:
+        """Leave out what keeps the order of the scores, as a sigmoid of each does."""
+        if tensor.peeled:
+            raise UnsupportedLayerError(f"a {name} is exact only as the last operation.")
+        return replace(tensor, peeled=name)
 
     def peeled(self, tensor: Tensor, axis: int, name: str) -> Tensor:
         """Leave a softmax out, if it goes over all the scores there are."""

@@ -16,19 +16,21 @@ import onnx
 
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import Shape, check_entries
-from closecall.readers import arithmetic
+from closecall.readers import arithmetic, choosing
 from closecall.readers import onnx_layers as layers
 from closecall.readers import onnx_shapes as shapes
+from closecall.readers.choosing import Comparison
 from closecall.readers.classifier import HALF, SINGLE, Classifier, Engine, agreed, first_line
 from closecall.readers.engines import in_batches, open_session, run_session
 from closecall.readers.graph import GraphBuilder
-from closecall.readers.onnx_layers import Call, Value
+from closecall.readers.onnx_layers import Call, Result, Value
 from closecall.readers.onnx_parts import OnnxFile, constant, open_file
+from closecall.readers.onnx_single import fold
 from closecall.readers.tensor import Tensor
 
 FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16)
 
-OPERATORS: dict[str, Callable[[Call], Value | list[Value]]] = {
+OPERATORS: dict[str, Callable[[Call], Result | list[Value]]] = {
     "Abs": layers.absolute,
     "Add": layers.elementwise(np.add, arithmetic.add),
     "AveragePool": layers.average_pool,
@@ -39,42 +41,68 @@ OPERATORS: dict[str, Callable[[Call], Value | list[Value]]] = {
     "Constant": shapes.constant,
     "ConstantOfShape": shapes.constant_of_shape,
     "Conv": layers.conv,
+    "ConvTranspose": layers.conv_transpose,
+    "DepthToSpace": shapes.moved,
     "Div": layers.elementwise(layers.divide_constants, arithmetic.divide),
     "Dropout": shapes.dropout,
     "Equal": shapes.equal,
     "Expand": shapes.expand,
     "Flatten": shapes.flatten,
     "Gather": shapes.gather,
+    "GatherElements": shapes.moved,
+    "GatherND": shapes.moved,
     "Gemm": layers.gemm,
     "GlobalAveragePool": layers.global_average_pool,
     "GlobalMaxPool": layers.global_max_pool,
+    "Greater": layers.compare(choosing.greater),
+    "GreaterOrEqual": layers.compare(choosing.greater),
+    "HardSigmoid": layers.hard_sigmoid,
     "Identity": shapes.identity,
     "LeakyRelu": layers.leaky_relu,
+    "Less": layers.compare(choosing.less),
+    "LessOrEqual": layers.compare(choosing.less),
     "LogSoftmax": layers.softmax("LogSoftmax"),
     "MatMul": layers.matmul,
     "Max": layers.elementwise(np.maximum, arithmetic.larger),
     "MaxPool": layers.max_pool,
+    "Mean": layers.mean,
     "Min": layers.elementwise(np.minimum, arithmetic.smaller),
-    "Mul": layers.elementwise(np.multiply, arithmetic.multiply),
+    "Mul": layers.multiply,
     "Neg": layers.negate,
+    "Not": layers.negation,
     "PRelu": layers.parametric_relu,
     "Pad": layers.pad,
+    "ReduceMax": layers.reduce_extreme(largest=True),
     "ReduceMean": layers.reduce(average=True),
+    "ReduceMin": layers.reduce_extreme(largest=False),
     "ReduceSum": layers.reduce(average=False),
     "Relu": layers.relu,
     "Reshape": shapes.reshape,
+    "Resize": shapes.resize,
     "Shape": shapes.shape,
+    "Shrink": layers.shrink,
+    "Sigmoid": layers.sigmoid,
     "Slice": shapes.slices,
     "Softmax": layers.softmax("Softmax"),
+    "SpaceToDepth": shapes.moved,
     "Split": shapes.split,
     "Squeeze": shapes.squeeze,
     "Sub": layers.elementwise(np.subtract, arithmetic.subtract),
     "Sum": layers.elementwise(np.add, arithmetic.add),
+    "ThresholdedRelu": layers.thresholded_relu,
     "Tile": shapes.tile,
     "Transpose": shapes.transpose,
     "Unsqueeze": shapes.unsqueeze,
+    "Upsample": shapes.resize,
     "Where": shapes.where,
 }
+
+# Operators whose readings take constants as they take the image; all others are run on constants as they are.
+ALIKE = {
+    "Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Dropout", "Equal", "Expand", "Flatten",
+    "Gather", "Identity", "MatMul", "Max", "Min", "Mul", "Neg", "ReduceMean", "ReduceSum", "Reshape", "Shape",
+    "Slice", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Unsqueeze", "Where",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,7 +150,7 @@ def read_graph(file: OnnxFile, input_shape: Shape | None) -> tuple[GraphBuilder,
     layout = find_layout(inputs[0], graph.output[0], input_shape)
     builder = GraphBuilder(layout.image)
     image = builder.input().moved(lambda places: places.reshape(layout.single))
-    values: dict[str, Value] = {**file.constants, inputs[0].name: image}
+    values: dict[str, Result] = {**file.constants, inputs[0].name: image}
     made = 0
     for node in needed_nodes(graph):
         results = run_node(node, values, builder, file, layout.batch or 1)
@@ -131,6 +159,8 @@ def read_graph(file: OnnxFile, input_shape: Shape | None) -> tuple[GraphBuilder,
             made += result.size
         check_entries(made, "the values of the graph")
     output = values.get(graph.output[0].name)
+    if isinstance(output, Comparison):
+        raise UnsupportedLayerError(f"{file.path}: the output is a comparison, which jumps: expected scores.")
     if not isinstance(output, Tensor):
         raise ModelError(f"{file.path}: the output does not depend on the image.")
     return builder, output, layout
@@ -150,8 +180,8 @@ def needed_nodes(graph: Any) -> list[Any]:
 
 
 def run_node(
-    node: Any, values: Mapping[str, Value], builder: GraphBuilder, file: OnnxFile, batch: int
-) -> list[Value]:
+    node: Any, values: Mapping[str, Result], builder: GraphBuilder, file: OnnxFile, batch: int
+) -> list[Result]:
     """The values that a node gives."""
     where = f"operator {node.op_type}, node {node.name or node.output[0]!r}"
     missing = [name for name in node.input if name and name not in values]
@@ -159,15 +189,19 @@ def run_node(
         raise ModelError(
             f"{where}: nothing before it gives its input {missing[0]!r}: the graph has a cycle or a gap."
         )
-    if node.domain or node.op_type not in OPERATORS:
+    inputs = [values[name] if name else None for name in node.input]
+    constants = [value for value in inputs if not isinstance(value, (Tensor, Comparison))]
+    folded = len(constants) == len(inputs) and (node.domain or node.op_type not in ALIKE)
+    if not folded and (node.domain or node.op_type not in OPERATORS):
         raise UnsupportedLayerError(
             f"{where}: closecall cannot reason about this operator exactly; it reads affine layers, ReLU and "
             "its relatives, and max pooling, so replace it or cut the model before it."
         )
     try:
+        if folded:
+            return list(fold(node, constants, file.opset))
         attributes = {entry.name: read_attribute(entry, file.path.parent) for entry in node.attribute}
-        inputs = [values[name] if name else None for name in node.input]
-        call = Call(builder, inputs, attributes, file.opset, len(node.output), batch)
+        call = Call(builder, inputs, attributes, file.opset, len(node.output), batch, node)
         result = OPERATORS[node.op_type](call)
     except UnsupportedLayerError as error:
         raise UnsupportedLayerError(f"{where}: {error}") from error
@@ -185,7 +219,7 @@ def run_node(
         raise ModelError(
             f"{where}: its inputs and attributes do not fit together ({first_line(error)})."
         ) from error
-    return result if isinstance(result, list) else [result]
+    return list(result) if isinstance(result, list) else [result]
 
 
 def read_attribute(entry: Any, folder: Path) -> Any:

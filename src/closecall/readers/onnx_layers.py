@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import Shape, Sliding, check_entries
-from closecall.readers import arithmetic
+from closecall.readers import arithmetic, choosing
+from closecall.readers.choosing import Comparison
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.tensor import Array, Tensor, broadcast, normal_axes
 
 Value = Tensor | NDArray[Any]
+Result = Value | Comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +29,12 @@ class Call:
     """One node: its inputs, with None for those left out, its attributes, and what surrounds it."""
 
     builder: GraphBuilder
-    inputs: Sequence[Value | None]
+    inputs: Sequence[Result | None]
     attributes: Mapping[str, Any]
     opset: int
     outputs: int
     batch: int
+    node: Any
 
     def value(self, index: int) -> Value:
         value = self.optional(index)
@@ -40,7 +43,15 @@ class Call:
         return value
 
     def optional(self, index: int) -> Value | None:
-        return self.inputs[index] if index < len(self.inputs) else None
+        value = self.inputs[index] if index < len(self.inputs) else None
+        if isinstance(value, Comparison):
+            raise UnsupportedLayerError("a comparison can be read only where it chooses between two values.")
+        return value
+
+    def comparison(self, index: int) -> Comparison | None:
+        """The outcome of a comparison that depends on the image, if the input is one."""
+        value = self.inputs[index] if index < len(self.inputs) else None
+        return value if isinstance(value, Comparison) else None
 
     def tensor(self, index: int) -> Tensor:
         value = self.value(index)
@@ -94,6 +105,29 @@ def elementwise(
 def divide_constants(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     whole = left.dtype.kind in "iu" and right.dtype.kind in "iu"
     return np.asarray(np.trunc(left / right).astype(left.dtype) if whole else left / right)
+
+
+def multiply(call: Call) -> Value:
+    """A product; one with the outcome of a comparison is a choice between the other factor and zero."""
+    for index, other in ((0, 1), (1, 0)):
+        comparison = call.comparison(index)
+        if comparison is not None:
+            return choosing.choose(call.builder, comparison, call.value(other), 0.0)
+    return elementwise(np.multiply, arithmetic.multiply)(call)
+
+
+def compare(comparison: Callable[[GraphBuilder, Value, Value], Comparison]) -> Callable[[Call], Comparison]:
+    return lambda call: comparison(call.builder, call.value(0), call.value(1))
+
+
+def negation(call: Call) -> Result:
+    comparison = call.comparison(0)
+    return call.tensor(0) if comparison is None else choosing.opposite(call.builder, comparison)
+
+
+def mean(call: Call) -> Value:
+    count = len(call.inputs)
+    return arithmetic.total(call.builder, [(call.value(index), 1.0 / count) for index in range(count)])
 
 
 def negate(call: Call) -> Value:
@@ -151,6 +185,20 @@ def conv(call: Call) -> Value:
     sliding = _sliding(call, weight.shape[2:], tensor.shape[2:])
     return call.builder.convolution(
         tensor, weight, call.optional_array(2), sliding, call.attributes.get("group", 1)
+    )
+
+
+def conv_transpose(call: Call) -> Value:
+    tensor, weight = call.tensor(0), call.array(1)
+    if weight.ndim < 3 or tuple(call.attributes.get("kernel_shape", weight.shape[2:])) != weight.shape[2:]:
+        raise ModelError(f"its weight {weight.shape} does not fit its kernel_shape.")
+    rule = call.attributes.get("auto_pad", "NOTSET")
+    if "output_shape" in call.attributes or rule not in ("NOTSET", "VALID"):
+        raise UnsupportedLayerError("pads by output_shape or auto_pad cannot be read: export with pads.")
+    sliding = _sliding(call, weight.shape[2:], tensor.shape[2:])
+    more = tuple(call.attributes.get("output_padding", (0,) * len(sliding.kernel)))
+    return call.builder.transposed_convolution(
+        tensor, weight, call.optional_array(2), sliding, more, call.attributes.get("group", 1)
     )
 
 
@@ -225,6 +273,23 @@ def reduce(*, average: bool) -> Callable[[Call], Value]:
     return operator
 
 
+def reduce_extreme(*, largest: bool) -> Callable[[Call], Value]:
+    """The largest or the smallest entry over axes."""
+
+    def operator(call: Call) -> Value:
+        tensor = call.tensor(0)
+        keep = bool(call.attributes.get("keepdims", 1))
+        axes = call.integers(1, "axes")
+        if not axes and call.attributes.get("noop_with_empty_axes", 0):
+            return tensor
+        axes = axes or list(range(len(tensor.shape)))
+        if largest:
+            return call.builder.largest(tensor, axes, keep=keep)
+        return arithmetic.smallest(call.builder, tensor, axes, keep=keep)
+
+    return operator
+
+
 def relu(call: Call) -> Value:
     return call.builder.relu(call.tensor(0))
 
@@ -235,6 +300,28 @@ def leaky_relu(call: Call) -> Value:
 
 def parametric_relu(call: Call) -> Value:
     return call.builder.leaky_relu(call.tensor(0), call.array(1))
+
+
+def thresholded_relu(call: Call) -> Value:
+    if call.attributes.get("alpha", 1.0) != 0:
+        raise UnsupportedLayerError("a threshold above or below zero jumps: use a ReLU or a clip.")
+    return relu(call)
+
+
+def hard_sigmoid(call: Call) -> Value:
+    slope, offset = call.attributes.get("alpha", 0.2), call.attributes.get("beta", 0.5)
+    return arithmetic.hard_sigmoid(call.builder, call.tensor(0), slope, offset)
+
+
+def shrink(call: Call) -> Value:
+    reach, bias = call.attributes.get("lambd", 0.5), call.attributes.get("bias", 0.0)
+    if reach != bias or reach < 0:
+        raise UnsupportedLayerError("a shrinking whose bias is not its lambd jumps.")
+    return arithmetic.soft_shrink(call.builder, call.tensor(0), reach)
+
+
+def sigmoid(call: Call) -> Value:
+    return call.builder.peeled_each(call.tensor(0), "Sigmoid")
 
 
 def clip(call: Call) -> Value:

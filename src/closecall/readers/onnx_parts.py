@@ -80,8 +80,8 @@ def _opset(model: Any, path: Path) -> int:
     newest = onnx.defs.onnx_opset_version()
     if len(versions) > 1:
         raise ModelError(
-            f"{path} has the opsets {', '.join(map(str, versions))} at once, and operators change from one to "
-            "the other: export the model again with a single one."
+            f"{path} has the opsets {', '.join(map(str, versions))} at once, and operators change "
+            "from one to the other: export the model again with a single one."
         )
     if not versions or not OLDEST_OPSET <= versions[0] <= newest:
         found = versions[0] if versions else "none"

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import check_entries
-from closecall.readers.onnx_layers import Call, Value
+from closecall.readers import choosing
+from closecall.readers.onnx_layers import Call, Result, Value
+from closecall.readers.onnx_single import moved as moved_alone
 from closecall.readers.tensor import Tensor, broadcast, normal_axes
 
 
-def identity(call: Call) -> Value:
-    return call.value(0)
+def identity(call: Call) -> Result:
+    return call.comparison(0) or call.value(0)
 
 
 def dropout(call: Call) -> Value:
@@ -25,9 +27,12 @@ def dropout(call: Call) -> Value:
     return call.value(0)
 
 
-def cast(call: Call) -> Value:
+def cast(call: Call) -> Result:
     import onnx
 
+    comparison = call.comparison(0)
+    if comparison is not None:
+        return comparison
     kind = onnx.helper.tensor_dtype_to_np_dtype(call.attributes["to"])
     value = call.value(0)
     if isinstance(value, Tensor):
@@ -183,7 +188,29 @@ def equal(call: Call) -> Value:
     return np.asarray(call.array(0) == call.array(1))
 
 
+def moved(call: Call) -> Value:
+    """An operator that only moves the entries of its first input, as constants say."""
+    rest = [call.optional(index) for index in range(1, len(call.inputs))]
+    constants = [value for value in rest if not isinstance(value, Tensor)]
+    if len(constants) != len(rest):
+        raise UnsupportedLayerError("it chooses entries by the image's numbers.")
+    return moved_alone(call.node, call.tensor(0), constants, call.opset)
+
+
+def resize(call: Call) -> Value:
+    """Growing or shrinking an image by taking the nearest pixel."""
+    mode = call.attributes.get("mode", "nearest")
+    if mode != "nearest":
+        raise UnsupportedLayerError(f"resizing by mode {mode!r} cannot be read: use 'nearest'.")
+    if call.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize":
+        raise UnsupportedLayerError("resizing by 'tf_crop_and_resize' cannot be read: use another mode.")
+    return moved(call)
+
+
 def where(call: Call) -> Value:
+    comparison = call.comparison(0)
+    if comparison is not None:
+        return choosing.choose(call.builder, comparison, call.value(1), call.value(2))
     chosen, yes, no = call.array(0) != 0, call.value(1), call.value(2)
     sides = broadcast(chosen.shape, yes.shape, no.shape)
     if isinstance(yes, Tensor) or isinstance(no, Tensor):

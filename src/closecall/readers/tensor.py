@@ -19,7 +19,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """Entry i is entry places[i] of a node's output; `peeled` names a softmax that was left out after it."""
+    """Entry i is entry places[i] of a node's output; `peeled` names what was left out after it."""
 
     node: int
     places: Indices

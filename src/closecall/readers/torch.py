@@ -23,7 +23,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from closecall.errors import ModelError, UnsupportedLayerError
 from closecall.layers.maps import Shape
-from closecall.readers.aten import CONSTANTS, JOINS, MOVES, OPERATIONS
+from closecall.readers.aten import CHOICES, COMPARISONS, CONSTANTS, JOINS, MOVES, OPERATIONS
+from closecall.readers.choosing import Comparison
 from closecall.readers.classifier import SINGLE, first_line
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.tensor import Array, Indices, Tensor
@@ -34,6 +35,10 @@ class Unreadable:
     """A tensor that depends on the image in a way that closecall cannot write down."""
 
     reason: str
+
+
+# What is known of a tensor that depends on the image.
+Known = Tensor | Comparison | Unreadable
 
 
 def read_module(module: nn.Module, input_shape: Shape) -> tuple[GraphBuilder, Tensor]:
@@ -60,6 +65,10 @@ def read_module(module: nn.Module, input_shape: Shape) -> tuple[GraphBuilder, Te
     value = recorder.value_of(output)
     if isinstance(value, Unreadable):
         raise UnsupportedLayerError(value.reason)
+    if isinstance(value, Comparison):
+        raise UnsupportedLayerError(
+            "the module's output is a comparison, which jumps: expected class scores."
+        )
     if not isinstance(value, Tensor):
         raise ModelError("the module's output does not depend on the image: expected class scores.")
     return builder, value
@@ -90,7 +99,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.names = {id(part): name or type(module).__name__ for name, part in module.named_modules()}
         self.path: list[str] = []
         # The torch tensors are kept beside their values, so that no id is ever used twice.
-        self.values: dict[int, tuple[torch.Tensor, Tensor | Unreadable]] = {}
+        self.values: dict[int, tuple[torch.Tensor, Known]] = {}
 
     @contextmanager
     def places_known(self) -> Iterator[None]:
@@ -108,7 +117,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _leave(self, *_: Any) -> None:
         self.path.pop()
 
-    def follow(self, tensor: torch.Tensor, value: Tensor | Unreadable) -> None:
+    def follow(self, tensor: torch.Tensor, value: Known) -> None:
         self.values[id(tensor)] = (tensor, value)
 
     def value_of(self, item: Any) -> Any:
@@ -122,9 +131,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **kwargs)
         values = [self.value_of(item) for item in tree_flatten((args, kwargs))[0]]
         name = func.overloadpacket.__name__
-        if name in CONSTANTS and not any(isinstance(value, (Tensor, Unreadable)) for value in values[1:]):
+        if name in CONSTANTS and not any(isinstance(value, Known) for value in values[1:]):
             return result
-        if name == "copy_" or not any(isinstance(value, (Tensor, Unreadable)) for value in values):
+        if name == "copy_" or not any(isinstance(value, Known) for value in values):
             return result
         outputs = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
         if name == "_local_scalar_dense" or not outputs:
@@ -135,7 +144,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.follow(output, value)
         return result
 
-    def _apply(self, func: Any, args: Any, kwargs: Any, count: int) -> list[Tensor | Unreadable]:
+    def _apply(self, func: Any, args: Any, kwargs: Any, count: int) -> list[Known]:
         """The values of an operation's outputs."""
         name = func.overloadpacket.__name__
         seen = [self.value_of(item) for item in tree_flatten((args, kwargs))[0]]
@@ -143,6 +152,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if isinstance(value, Unreadable):
                 return [value] * count
         try:
+            if name in COMPARISONS or any(isinstance(value, Comparison) for value in seen):
+                return [self._compared(name, args, kwargs)]
             if name in MOVES:
                 return list(self._move(func, args, kwargs))
             if name in JOINS:
@@ -162,6 +173,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise ModelError(f"{self._where(name)}: {error}") from error
         other = Unreadable(f"{self._where(name)}: only its first result can be used.")
         return [first, *[other] * (count - 1)]
+
+    def _compared(self, name: str, args: Any, kwargs: Any) -> Tensor | Comparison:
+        """A comparison, or what depends on one."""
+        seen = [self.value_of(item) for item in tree_flatten(args)[0]]
+        known = [value for value in seen if isinstance(value, Comparison)]
+        if known and name in ("_to_copy", "alias", "clone", "detach"):
+            return known[0]
+        operation = CHOICES.get(name) if known else COMPARISONS.get(name)
+        if operation is None:
+            raise UnsupportedLayerError("a comparison can be read only where it chooses between two values.")
+        given, named = tree_map(self._operand, (tuple(args), dict(kwargs)))
+        return operation(self.builder, *given, **named)
 
     def _where(self, name: str) -> str:
         inside = f" in {self.path[-1]}" if self.path and self.path[-1] else ""

@@ -432,3 +432,30 @@ def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
         nearest(tmp_path / "missing.onnx", PLAIN)
     with pytest.raises(ModelError, match="zoo"):
         nearest("zoo:nothing", PLAIN)
+
+
+class Saturated(nn.Module):
+    """Two scores that rise with the first pixel and are 1 in float32 from a half on, and one that falls."""
+
+    input_shape = (1, 1, 2)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        first, second = image.flatten(1).unbind(1)
+        return torch.stack([40 * first, 50 * first - 2 * second, 30 - 40 * first], 1).sigmoid()
+
+
+def test_two_saturated_sigmoids_are_no_change_of_mind() -> None:
+    """Where both scores round to 1, the model prefers the first class of the tie, whatever the logits say."""
+    image = np.array([[[0.6, 0.5]]])
+    verdict = nearest(Saturated().eval(), image, label=0, target=1)
+    assert (verdict.outcome, verdict.predicted_before, verdict.witness) == ("unresolved", 0, None)
+
+
+def test_a_trailing_sigmoid_leaves_the_nearest_image_where_it_is() -> None:
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Flatten(), nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)).eval()
+    image = np.full((1, 2, 2), 0.5)
+    plain, peeled = (nearest(module, image) for module in (body, nn.Sequential(body, nn.Sigmoid()).eval()))
+    assert plain.outcome == peeled.outcome == "nearest"
+    assert peeled.distance == pytest.approx(plain.distance, rel=1e-4)
+    assert "Sigmoid" in peeled.notes[0]

@@ -78,6 +78,6 @@ def attack_one(classifier: Classifier, query: Query) -> tuple[NDArray[np.float32
         domain,
         goal,
         witness,
-        lambda scores: wanted.accepts(int(scores.argmax())),
+        wanted.won,
     )
     return (original, np.inf) if seen is None else (seen.image, seen.distance)

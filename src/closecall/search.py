@@ -190,7 +190,7 @@ def answer(
                     domain,
                     goal,
                     finding.witness,
-                    lambda scores: wanted.accepts(int(scores.argmax())),
+                    wanted.won,
                 )
     with holding_interrupts_back():
         verdict = decide(classifier, query, how, clock, predicted, finding, replayed, costs)

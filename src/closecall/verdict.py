@@ -155,6 +155,12 @@ class Wanted:
     def accepts(self, predicted: int) -> bool:
         return predicted == self.target if self.target is not None else predicted != self.label
 
+    def won(self, scores: Image) -> bool:
+        """Whether scores say so clearly: a tie, as of two saturated sigmoids, changes nobody's mind."""
+        if self.target is not None:
+            return bool(scores[self.target] > np.delete(scores, self.target).max())
+        return bool(np.delete(scores, self.label).max() > scores[self.label])
+
 
 def to_float32(point: Vector, domain: Domain) -> Image:
     """Round to float32 without leaving the box."""

@@ -45,6 +45,33 @@ def test_small_scores_are_compared_by_their_own_scale() -> None:
         agreed(small, "", engines, "mine")
 
 
+@pytest.mark.parametrize(
+    ("scales", "offset"),
+    [([1e-10], 0.0), ([1e10], 0.0), ([1e10, 1e-10], 0.0), ([1e-10, 1e10], 0.0), ([1e-3], 10.0)],
+)
+def test_neither_large_nor_tiny_numbers_hide_a_misreading(scales: list[float], offset: float) -> None:
+    """Layers that scale, and an offset of all scores: weights misread by a tenth are found out."""
+
+    def scaled(weight: np.ndarray) -> list[Node]:
+        layers = [weight * scales[0], *(np.eye(3) * factor for factor in scales[1:])]
+        biases = [np.zeros(3)] * (len(layers) - 1) + [np.full(3, offset)]
+        pairs = zip(layers, biases, strict=True)
+        return [Node(Affine.of([w], b), (index,)) for index, (w, b) in enumerate(pairs)]
+
+    def engine(images: Images) -> Images:
+        values = images.reshape(-1, 4)
+        for node in scaled(WEIGHT):
+            values = (values @ node.layer.weights[0].T.astype(np.float32) + node.layer.bias).astype(
+                np.float32
+            )
+        return values
+
+    assert agreed(Network((2, 2), tuple(scaled(WEIGHT))), "", {"own": engine}, "mine")
+    misread = Network((2, 2), tuple(scaled(WEIGHT * 1.1)))
+    with pytest.raises(ModelError, match="differs by"):
+        agreed(misread, "", {"own": engine}, "mine")
+
+
 def test_another_number_of_scores_is_an_error() -> None:
     with pytest.raises(ModelError, match="10 × 2 scores, but 3 were read"):
         agreed(NETWORK, "", {"own": lambda images: original(images)[:, :2]}, "mine")
@@ -64,6 +91,10 @@ def test_a_peeled_softmax_is_put_back_for_the_comparison() -> None:
         return powers / powers.sum(axis=1, keepdims=True)
 
     assert agreed(NETWORK, "Softmax", {"own": probabilities}, "mine").notes
+    sigmoid = agreed(NETWORK, "Sigmoid", {"own": lambda images: 1 / (1 + np.exp(-original(images)))}, "mine")
+    assert sigmoid.notes == (
+        "a trailing Sigmoid was peeled off: scores are logits, and a ratio is one of odds",
+    )
     assert agreed(NETWORK, "LogSoftmax", {"own": lambda images: np.log(probabilities(images))}, "mine").notes
     with pytest.raises(ModelError, match="differs by"):
         agreed(NETWORK, "", {"own": probabilities}, "mine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,15 @@ import onnxruntime
 import pytest
 from typer.testing import CliRunner
 
+from closecall import vnncomp
+from closecall.batched import refute
 from closecall.cli import app
+from closecall.domain import Domain
+from closecall.errors import QueryError
 from closecall.models import build
 from closecall.models.export import onnx_bytes
+from closecall.norms import norm_named
+from closecall.query import Case, Goal
 from closecall.readers import read
 from closecall.readers.vnnlib import parse_property
 from closecall.vnncomp import decide
@@ -90,3 +97,72 @@ def test_a_property_for_another_network_is_one_sentence(network: Path, tmp_path:
     assert done.exit_code != 0
     assert done.exception is not None
     assert len(str(done.exception).splitlines()) == 1
+
+
+def test_a_property_without_output_constraints_is_violated_by_any_input(network: Path) -> None:
+    text = "\n".join(line for line in property_text(0.0).splitlines() if "Y_0 0.0" not in line)
+    decision = decide(read(network), parse_property(text, 3, 3), seconds=30)
+    assert decision.answer == "sat"
+    assert decision.inputs is not None
+    assert ((decision.inputs >= 0) & (decision.inputs <= 1)).all()
+    np.testing.assert_allclose(
+        decision.outputs, scores_of(network, decision.inputs.reshape(1, 3))[0], rtol=1e-5
+    )
+
+
+def many_boxes(count: int, limit: float) -> str:
+    """The unit cube in slices, each of which is a case of its own."""
+    edges = [
+        f"(and (>= X_0 {k / count!r}) (<= X_0 {(k + 1) / count!r}) (>= Y_0 {limit!r}))" for k in range(count)
+    ]
+    return "\n".join([*property_text(0.0).splitlines()[:-1], f"(assert (or {' '.join(edges)}))"])
+
+
+def test_more_cases_than_are_searched_at_once(network: Path, highest: float, monkeypatch) -> None:
+    monkeypatch.setattr(vnncomp, "MOST_TOGETHER", 3)
+    classifier = read(network)
+    for limit, answer in ((highest + 0.5, "unsat"), (highest - 1e-3, "sat")):
+        decision = decide(classifier, parse_property(many_boxes(8, limit), 3, 3), seconds=60)
+        assert decision.answer == answer
+
+
+def test_cases_without_end_are_searched_until_the_time_is_over(network: Path, highest: float) -> None:
+    """2^60 cases: sat at the first one that is reached, never unsat."""
+    classifier = read(network)
+    for limit, answer in ((highest - 1e-3, "sat"), (highest + 0.5, "timeout")):
+        choice = f"(assert (or (>= Y_0 {limit!r}) (>= (+ Y_0 1) {limit + 1!r})))"
+        question = parse_property(property_text(limit) + choice * 60, 3, 3)
+        began = time.perf_counter()
+        assert decide(classifier, question, seconds=3).answer == answer
+        assert time.perf_counter() - began < 20
+
+
+def test_boxes_that_contradict_each_other_without_end_do_not_outlast_the_time(network: Path) -> None:
+    """Every combination leaves nothing, but there are too many to look at all of them."""
+    halves = "(or (<= X_0 0.4) (<= X_1 0.4))" * 40 + "(or (>= X_0 0.6))" + "(or (>= X_1 0.6))"
+    question = parse_property(property_text(0.0) + f"(assert (and {halves}))", 3, 3)
+    assert decide(read(network), question, seconds=1).answer in ("timeout", "unsat")
+
+
+@pytest.mark.parametrize("reach", [1e37, 3e38])
+def test_boxes_whose_values_leave_float32_are_refused(network: Path, reach: float) -> None:
+    with pytest.raises(QueryError, match=r"values of the network may reach .*trusted up to 1e\+36 only"):
+        decide(read(network), parse_property(property_text(0.0, reach=reach), 3, 3), seconds=5)
+
+
+def test_large_boxes_are_answered_as_their_parts_are(network: Path) -> None:
+    """A box of ±1e30 has what a box of ±1 has."""
+    limit = -1e3
+    small, large = (
+        decide(read(network), parse_property(property_text(limit, reach=reach), 3, 3), seconds=30).answer
+        for reach in (1.0, 1e30)
+    )
+    assert small == large == "sat"
+
+
+def test_nothing_is_proven_by_numbers_that_are_none(network: Path) -> None:
+    """The same search without the check of the values: NaN in its bounds closes nothing."""
+    domain = Domain(np.zeros(3), np.full(3, -1e300), np.full(3, 1e300), norm_named("linf"))
+    goal = Goal((Case(np.eye(3)[:1], np.zeros(1)),))
+    with np.errstate(all="ignore"):
+        assert refute(read(network).network, domain, goal, seconds=2).status != "proven"

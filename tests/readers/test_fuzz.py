@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -201,7 +202,7 @@ def test_damaged_properties(seed: int) -> None:
         found = parse_property(text, 2, 2)
     except InputError:
         return
-    for case in found.cases:
+    for case in itertools.islice((case for case in found.cases() if case is not None), 100):
         assert case.lower.shape == case.upper.shape == (2,)
         assert np.isfinite([case.lower, case.upper]).all()
         assert (case.lower <= case.upper).all()

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closecall.errors import QueryError
+from closecall.readers import vnnlib
 from closecall.readers.brackets import DEEPEST
-from closecall.readers.vnnlib import Property, parse_property, read_property
+from closecall.readers.vnnlib import Case, Property, parse_property, read_property
 
 DECLARED = "".join(f"(declare-const {name} Real)\n" for name in ("X_0", "X_1", "Y_0", "Y_1", "Y_2"))
 BOX = "(assert (>= X_0 -1)) (assert (<= X_0 2.5)) (assert (and (>= X_1 0) (<= X_1 1e0)))\n"
@@ -24,17 +25,21 @@ def parse(text: str, *, box: str = BOX) -> Property:
     return parse_property(DECLARED + box + text, 2, 3)
 
 
+def cases(found: Property) -> list[Case]:
+    return [case for case in found.cases() if case is not None]
+
+
 def violated(found: Property, x: np.ndarray, y: np.ndarray) -> bool:
     return any(
         bool((case.lower <= x).all() and (x <= case.upper).all() and (case.matrix @ y <= case.bound).all())
-        for case in found.cases
+        for case in cases(found)
     )
 
 
 def test_a_disjunction_of_outputs() -> None:
     found = parse("(assert (or (and (>= Y_0 Y_1)) (and (<= Y_2 -0.5) (> Y_1 Y_2))))")
-    assert len(found.cases) == 2
-    first, second = found.cases
+    assert len(cases(found)) == 2
+    first, second = cases(found)
     np.testing.assert_array_equal(first.lower, [-1, 0])
     np.testing.assert_array_equal(first.upper, [2.5, 1])
     np.testing.assert_array_equal(first.matrix, [[-1, 1, 0]])
@@ -45,27 +50,27 @@ def test_a_disjunction_of_outputs() -> None:
 
 def test_separate_asserts_are_a_conjunction() -> None:
     found = parse("(assert (<= Y_0 Y_1))(assert (<= Y_0 3))")
-    assert len(found.cases) == 1
-    np.testing.assert_array_equal(found.cases[0].matrix, [[1, -1, 0], [1, 0, 0]])
+    assert len(cases(found)) == 1
+    np.testing.assert_array_equal(cases(found)[0].matrix, [[1, -1, 0], [1, 0, 0]])
 
 
 def test_two_disjunctions_multiply() -> None:
     found = parse("(assert (or (<= Y_0 1) (<= Y_1 1)))(assert (or (<= Y_2 1) (<= Y_2 2) (<= Y_2 3)))")
-    assert len(found.cases) == 6
-    assert all(len(case.matrix) == 2 for case in found.cases)
+    assert len(cases(found)) == 6
+    assert all(len(case.matrix) == 2 for case in cases(found))
 
 
 def test_boxes_inside_a_disjunction() -> None:
     unit = "(>= X_1 0) (<= X_1 1)"
-    cases = f"(and (>= X_0 0) (<= X_0 1) {unit} (<= Y_0 0)) (and (>= X_0 2) (<= X_0 3) {unit})"
-    found = parse(f"(assert (or {cases}))", box="")
-    assert [case.lower[0] for case in found.cases] == [0, 2]
-    assert [len(case.matrix) for case in found.cases] == [1, 0]
+    boxes = f"(and (>= X_0 0) (<= X_0 1) {unit} (<= Y_0 0)) (and (>= X_0 2) (<= X_0 3) {unit})"
+    found = parse(f"(assert (or {boxes}))", box="")
+    assert [case.lower[0] for case in cases(found)] == [0, 2]
+    assert [len(case.matrix) for case in cases(found)] == [1, 0]
 
 
 def test_a_bound_of_one_case_does_not_leak_into_the_next() -> None:
     found = parse("(assert (or (and (<= X_0 0) (<= Y_0 0)) (<= Y_1 0)))")
-    assert [case.upper[0] for case in found.cases] == [0, 2.5]
+    assert [case.upper[0] for case in cases(found)] == [0, 2.5]
 
 
 @pytest.mark.parametrize(
@@ -80,15 +85,15 @@ def test_a_bound_of_one_case_does_not_leak_into_the_next() -> None:
     ],
 )
 def test_linear_terms(text: str, matrix: list[float], bound: float) -> None:
-    (case,) = parse(f"(assert {text})").cases
+    (case,) = cases(parse(f"(assert {text})"))
     np.testing.assert_allclose(case.matrix, [matrix])
     np.testing.assert_allclose(case.bound, [bound])
 
 
 def test_cases_that_cannot_happen_are_left_out() -> None:
     found = parse("(assert (or (and (<= X_0 -2) (<= Y_0 0)) (and (<= 1 0) (<= Y_1 0)) (<= (- Y_2 Y_2) 1)))")
-    assert len(found.cases) == 1  # the one that is always true
-    assert found.cases[0].matrix.shape == (0, 3)
+    assert len(cases(found)) == 1  # the one that is always true
+    assert cases(found)[0].matrix.shape == (0, 3)
 
 
 Formula = tuple[str, Callable[[np.ndarray, np.ndarray], bool]]
@@ -133,8 +138,8 @@ def test_plain_and_gzipped_files_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "plain.vnnlib").write_text(text)
     (tmp_path / "packed.vnnlib.gz").write_bytes(gzip.compress(text.encode()))
     plain, packed = (read_property(path, 2, 3) for path in sorted(tmp_path.iterdir(), reverse=True))
-    np.testing.assert_array_equal(plain.cases[0].matrix, packed.cases[0].matrix)
-    np.testing.assert_array_equal(plain.cases[0].upper, packed.cases[0].upper)
+    np.testing.assert_array_equal(cases(plain)[0].matrix, cases(packed)[0].matrix)
+    np.testing.assert_array_equal(cases(plain)[0].upper, cases(packed)[0].upper)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +185,7 @@ def test_every_input_needs_both_bounds() -> None:
 def test_deep_brackets_are_refused(bracket: str) -> None:
     with pytest.raises(QueryError, match="nested more than"):
         parse("(assert " + bracket * 1_000_000)
-    assert parse("(assert " + "(and " * (DEEPEST - 2) + "(<= Y_0 1)" + ")" * (DEEPEST - 1)).cases
+    assert cases(parse("(assert " + "(and " * (DEEPEST - 2) + "(<= Y_0 1)" + ")" * (DEEPEST - 1)))
 
 
 def test_bombs_are_refused(tmp_path: Path) -> None:
@@ -197,8 +202,45 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
         read_property(tmp_path / "missing.vnnlib", 2, 3)
 
 
-def test_cases_that_multiply_without_end_are_refused() -> None:
-    with pytest.raises(QueryError, match="cases"):
-        parse("(assert (or (<= Y_0 1) (<= Y_1 1)))" * 40)
-    with pytest.raises(QueryError, match="cases"):
-        parse("(assert (and " + "(or (<= Y_0 1) (<= Y_1 1))" * 40 + "))")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(assert (or (<= Y_0 1) (<= Y_1 2)))" * 2000,
+        "(assert (and " + "(or (<= Y_0 1) (<= Y_1 2))" * 2000 + "))",
+        "(assert (or (and " + "(or (<= Y_0 1) (<= Y_1 2))" * 2000 + ") (<= Y_2 3)))",
+    ],
+)
+def test_cases_that_multiply_without_end_are_made_one_by_one(text: str) -> None:
+    found = parse(text)
+    assert found.count > 1e300
+    first = next(found.cases())
+    assert first is not None
+    np.testing.assert_array_equal(first.matrix, [[1, 0, 0]] * 2000)
+    np.testing.assert_array_equal(first.bound, [1] * 2000)
+
+
+def test_cases_with_the_same_box_come_one_after_the_other() -> None:
+    found = parse("(assert (or (<= Y_0 1) (<= Y_1 1))) (assert (or (<= X_0 0) (<= X_0 1) (<= X_0 2)))")
+    assert [case.upper[0] for case in cases(found)] == [0, 0, 1, 1, 2, 2]
+    assert found.count == 6
+
+
+def test_a_choice_of_inputs_that_leaves_nothing_ends_all_cases_below_it() -> None:
+    text = "(assert (or (<= X_0 -2) (>= X_0 3)))" + "(assert (or (<= Y_0 1) (<= Y_1 2)))" * 100
+    assert list(parse(text).cases()) == [None, None]
+
+
+@pytest.mark.parametrize("bound", ["1e39", "3.5e38", "(* 1e30 1e30)"])
+@pytest.mark.parametrize("operator", ["<=", ">="])
+def test_bounds_of_inputs_that_float32_cannot_hold_are_refused(bound: str, operator: str) -> None:
+    with pytest.raises(QueryError, match=r"X_0 is bounded by .* float32, which ends at ±3.4e\+38"):
+        parse(f"(assert ({operator} X_0 {bound}))")
+    with pytest.raises(QueryError, match="X_1 is bounded by"):
+        parse("(assert (<= (* 1e-30 X_1) 1e30))")
+
+
+def test_too_many_constraints_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vnnlib, "MOST_CONSTRAINTS", 10)
+    assert parse("(assert (<= Y_0 1))" * 6)
+    with pytest.raises(QueryError, match="more than 10 constraints"):
+        parse("(assert (<= Y_0 1))" * 7)

@@ -236,7 +236,7 @@ class Search:
     def bound_units(self) -> None:
         """Bound all units over the ball, and leave out those that are zero all over it."""
         bounds = unit_bounds(self.wide, self.narrow, self.ball, UNIT_PACE, self.until)
-        kept = bounds.upper > 0
+        kept = ~(bounds.upper <= 0)  # NaN is no bound
         self.wide = self.wide.keeping(kept)
         self.narrow = self.wide.to(torch.float32)
         self.bounds = UnitBounds(bounds.lower[kept], bounds.upper[kept])

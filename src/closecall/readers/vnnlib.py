@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +18,24 @@ from numpy.typing import NDArray
 from closecall.errors import QueryError
 from closecall.layers.maps import MOST_ENTRIES
 from closecall.readers.brackets import Expression, forms, read_text, shown
+from closecall.readers.formulas import (
+    Constraint,
+    Either,
+    Every,
+    Formula,
+    alternatives,
+    bounded,
+    constraints,
+    count,
+    either,
+    every,
+    longest,
+)
 
 Vector = NDArray[np.float64]
-MOST_CASES = 20_000
+Box = tuple[Vector, Vector]
 MOST_CONSTRAINTS = 1_000_000
+LARGEST_INPUT = float(np.finfo(np.float32).max)
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 VARIABLE = re.compile(r"([XY])_(\d{1,9})")
@@ -40,20 +54,51 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Property:
-    """A disjunction: the property is violated, `sat`, if the network meets any of the cases."""
+    """The property is violated, `sat`, where all of these hold, and one case of each of the choices."""
 
-    cases: tuple[Case, ...]
+    always: tuple[Constraint, ...]
+    choices: tuple[Either, ...]
+    inputs: int
+    outputs: int
 
+    @property
+    def count(self) -> float:
+        """How many cases there are at most; infinity is possible."""
+        return math.prod(map(count, self.choices), start=1.0)
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """Σ coefficient · variable ≤ bound, over variables such as ("X", 3)."""
+    def cases(self) -> Iterator[Case | None]:
+        """Every way to violate the property, one after the other; None for some that cannot happen."""
+        box = (np.full(self.inputs, -np.inf), np.full(self.inputs, np.inf))
+        rows: list[Constraint] = []
+        narrowed = _narrowed(box, self.always, rows)
+        if narrowed is None:
+            return
+        if not self.choices:
+            yield self._case(narrowed, rows)
+        boxes, lengths = [narrowed], [len(rows)]
+        waiting = [alternatives(self.choices[0])] if self.choices else []
+        while waiting:
+            picked = next(waiting[-1], None)
+            del rows[lengths[-1] :]
+            if picked is None:
+                waiting.pop(), boxes.pop(), lengths.pop()
+                continue
+            narrowed = _narrowed(boxes[-1], picked, rows)
+            if narrowed is None:
+                yield None
+            elif len(waiting) == len(self.choices):
+                yield self._case(narrowed, rows)
+            else:
+                waiting.append(alternatives(self.choices[len(waiting)]))
+                boxes.append(narrowed)
+                lengths.append(len(rows))
 
-    coefficients: tuple[tuple[tuple[str, int], float], ...]
-    bound: float
-
-
-Cases = list[list[Constraint]]
+    def _case(self, box: Box, rows: list[Constraint]) -> Case:
+        matrix = np.zeros((len(rows), self.outputs))
+        for row, constraint in enumerate(rows):
+            for (_, index), factor in constraint.coefficients:
+                matrix[row, index] += factor
+        return Case(*box, matrix, np.array([constraint.bound for constraint in rows]))
 
 
 def read_property(path: str | Path, inputs: int, outputs: int) -> Property:
@@ -64,21 +109,39 @@ def read_property(path: str | Path, inputs: int, outputs: int) -> Property:
 def parse_property(text: str, inputs: int, outputs: int) -> Property:
     """Read a property from its text."""
     declared: set[tuple[str, int]] = set()
-    always: list[Constraint] = []
-    choices: list[Cases] = []
+    asserted: list[Formula] = []
+    total = 0
     for form in forms(text):
         command = form[0] if isinstance(form, list) and form else form
         if command == "declare-const" and len(form) == 3:
             declared.add(_variable(form[1]))
         elif command == "assert" and len(form) == 2:
-            cases = _cases(form[1])
-            if len(cases) == 1:
-                always += cases[0]
-                _bounded([always])
-            else:
-                choices.append(cases)
+            asserted.append(_formula(form[1]))
+            total += sum(1 for _ in constraints(asserted[-1]))
+            if total > MOST_CONSTRAINTS:
+                raise QueryError(f"VNN-LIB: the property has more than {MOST_CONSTRAINTS:,} constraints.")
         elif not (isinstance(command, str) and command in IGNORED):
             raise QueryError(f"VNN-LIB: expected declare-const or assert, but found {shown(form)}.")
+    _check_variables(declared, asserted, (inputs, outputs))
+    _check_bounded(every(asserted), inputs)
+    return _arranged(every(asserted), (inputs, outputs))
+
+
+def _arranged(whole: Every, sizes: tuple[int, int]) -> Property:
+    """Choices of inputs first: cases with the same box then come one after the other."""
+    inputs, outputs = sizes
+    always = tuple(part for part in whole.parts if isinstance(part, Constraint))
+    choices = [part for part in whole.parts if isinstance(part, Either)]
+    by_inputs = [any(c.kind == "X" for c in constraints(choice)) for choice in choices]
+    first = [choice for choice, by_input in zip(choices, by_inputs, strict=True) if by_input]
+    later = [choice for choice, by_input in zip(choices, by_inputs, strict=True) if not by_input]
+    if (len(first) + 1) * inputs > MOST_ENTRIES or longest(whole) * outputs > MOST_ENTRIES:
+        raise QueryError("VNN-LIB: the property has too many constraints for a network of this size.")
+    return Property(always, (*first, *later), inputs, outputs)
+
+
+def _check_variables(declared: set[tuple[str, int]], asserted: list[Formula], sizes: tuple[int, int]) -> None:
+    inputs, outputs = sizes
     expected = {("X", index) for index in range(inputs)} | {("Y", index) for index in range(outputs)}
     if declared != expected:
         counts = [sum(kind == letter for letter, _ in declared) for kind in "XY"]
@@ -86,50 +149,24 @@ def parse_property(text: str, inputs: int, outputs: int) -> Property:
             f"VNN-LIB: the property declares {counts[0]} inputs and {counts[1]} outputs, but the network has "
             f"X_0 … X_{inputs - 1} and Y_0 … Y_{outputs - 1}."
         )
-    used = {
-        variable
-        for case in [always, *itertools.chain(*choices)]
-        for c in case
-        for variable, _ in c.coefficients
-    }
-    if not used <= declared:
-        kind, index = min(used - declared)
-        raise QueryError(f"VNN-LIB: the variable {kind}_{index} was not declared.")
-    return _boxed(always, _product(choices), (inputs, outputs))
+    for constraint in itertools.chain.from_iterable(map(constraints, asserted)):
+        for variable, _ in constraint.coefficients:
+            if variable not in declared:
+                raise QueryError(f"VNN-LIB: the variable {variable[0]}_{variable[1]} was not declared.")
 
 
-# Nested lists to cases of linear constraints. The depth of recursion is bounded by that of the brackets.
-
-
-def _cases(expression: Expression) -> Cases:
-    """A formula as a disjunction of conjunctions."""
+def _formula(expression: Expression) -> Formula:
     if not isinstance(expression, list) or not expression:
         raise QueryError(f"VNN-LIB: expected and, or, <= or >=, but found {shown(expression)}.")
     operator, *operands = expression
     if operator == "or" and operands:
-        return _bounded([case for operand in operands for case in _cases(operand)])
+        return either([_formula(operand) for operand in operands])
     if operator == "and" and operands:
-        return _product([_cases(operand) for operand in operands])
+        return every([_formula(operand) for operand in operands])
     if operator in ("<=", "<", ">=", ">") and len(operands) == 2:
         small, large = operands if operator in ("<=", "<") else operands[::-1]
-        return [[_at_most(small, large)]]
+        return _at_most(small, large)
     raise QueryError(f"VNN-LIB: expected and, or, <= or >=, but found {shown(expression)}.")
-
-
-def _product(choices: list[Cases]) -> Cases:
-    """The disjunction that is true when one case of every choice is."""
-    common = [constraint for cases in choices if len(cases) == 1 for constraint in cases[0]]
-    open_choices = [cases for cases in choices if len(cases) != 1]
-    if math.prod(len(cases) for cases in open_choices) > MOST_CASES:
-        raise QueryError(f"VNN-LIB: the property has more than {MOST_CASES:,} cases.")
-    combined = [[*common, *itertools.chain(*parts)] for parts in itertools.product(*open_choices)]
-    return _bounded(combined)
-
-
-def _bounded(cases: Cases) -> Cases:
-    if len(cases) > MOST_CASES or sum(map(len, cases)) > MOST_CONSTRAINTS:
-        raise QueryError(f"VNN-LIB: the property has more than {MOST_CASES:,} cases or too many constraints.")
-    return cases
 
 
 def _at_most(small: Expression, large: Expression) -> Constraint:
@@ -138,7 +175,17 @@ def _at_most(small: Expression, large: Expression) -> Constraint:
     for variable, factor in right[0].items():
         coefficients[variable] = coefficients.get(variable, 0.0) - factor
     kept = tuple((variable, factor) for variable, factor in coefficients.items() if factor != 0.0)
-    return Constraint(kept, _finite(right[1] - left[1]))
+    constraint = Constraint(kept, _finite(right[1] - left[1]))
+    if len({kind for (kind, _), _ in kept}) > 1:
+        raise QueryError("VNN-LIB: a constraint that mixes inputs and outputs cannot be read.")
+    if constraint.kind == "X" and len(kept) > 1:
+        raise QueryError("VNN-LIB: constraints on inputs must be bounds of single inputs: a box.")
+    if constraint.kind == "X" and not abs(constraint.bound / kept[0][1]) <= LARGEST_INPUT:
+        raise QueryError(
+            f"VNN-LIB: X_{kept[0][0][1]} is bounded by {constraint.bound / kept[0][1]:.3g}, but networks "
+            f"compute in float32, which ends at ±{LARGEST_INPUT:.3g}: give smaller bounds."
+        )
+    return constraint
 
 
 Linear = tuple[dict[tuple[str, int], float], float]
@@ -198,58 +245,30 @@ def _finite(number: float) -> float:
     return number
 
 
-# Constraints to boxes and matrices.
+# Boxes.
 
 
-def _boxed(always: list[Constraint], cases: Cases, sizes: tuple[int, int]) -> Property:
-    inputs, outputs = sizes
-    box = (np.full(inputs, -np.inf), np.full(inputs, np.inf))
-    possible = _narrow(box, always)
-    rows = [constraint for constraint in always if _kind(constraint) == "Y"]
-    if len(cases) * (inputs + (len(rows) + 1) * outputs) > MOST_ENTRIES:
-        raise QueryError("VNN-LIB: the property has too many cases for a network of this size.")
-    found: list[Case] = []
-    for case in cases if possible else []:
-        narrowed = (box[0].copy(), box[1].copy()) if any(_kind(c) == "X" for c in case) else box
-        if not _narrow(narrowed, case):
-            continue
-        if not (np.isfinite(narrowed[0]).all() and np.isfinite(narrowed[1]).all()):
-            index = int(np.flatnonzero(~(np.isfinite(narrowed[0]) & np.isfinite(narrowed[1])))[0])
-            raise QueryError(f"VNN-LIB: the input X_{index} needs a lower and an upper bound.")
-        if (narrowed[0] <= narrowed[1]).all():
-            found.append(Case(*narrowed, *_matrix([*rows, *(c for c in case if _kind(c) == "Y")], outputs)))
-    return Property(tuple(found))
-
-
-def _narrow(box: tuple[Vector, Vector], constraints: list[Constraint]) -> bool:
-    """Cut a box by the bounds of single inputs; False if a constraint without variables is never true."""
+def _narrowed(box: Box, constraints: Sequence[Constraint], rows: list[Constraint]) -> Box | None:
+    """A box cut by bounds of inputs, None if nothing is left; constraints on outputs are put into `rows`."""
+    lower, upper = (side.copy() for side in box) if any(c.kind == "X" for c in constraints) else box
     for constraint in constraints:
-        kind = _kind(constraint)
-        if kind == "" and constraint.bound < 0:
-            return False
-        if kind == "X":
-            ((_, index), factor), *others = constraint.coefficients
+        if constraint.kind == "Y":
+            rows.append(constraint)
+        elif constraint.kind == "X":
+            (((_, index), factor),) = constraint.coefficients
             limit = constraint.bound / factor + 0.0
-            if others or not math.isfinite(limit):
-                raise QueryError("VNN-LIB: constraints on inputs must be bounds of single inputs: a box.")
             if factor > 0:
-                box[1][index] = min(box[1][index], limit)
+                upper[index] = min(upper[index], limit)
             else:
-                box[0][index] = max(box[0][index], limit)
-    return True
+                lower[index] = max(lower[index], limit)
+        elif constraint.bound < 0:
+            return None
+    return (lower, upper) if (lower <= upper).all() else None
 
 
-def _kind(constraint: Constraint) -> str:
-    """Whether a constraint is about inputs "X", outputs "Y", or nothing at all."""
-    kinds = {kind for (kind, _), _ in constraint.coefficients}
-    if len(kinds) > 1:
-        raise QueryError("VNN-LIB: a constraint that mixes inputs and outputs cannot be read.")
-    return kinds.pop() if kinds else ""
-
-
-def _matrix(rows: list[Constraint], outputs: int) -> tuple[Vector, Vector]:
-    matrix = np.zeros((len(rows), outputs))
-    for row, constraint in enumerate(rows):
-        for (_, index), factor in constraint.coefficients:
-            matrix[row, index] += factor
-    return matrix, np.array([constraint.bound for constraint in rows])
+def _check_bounded(formula: Formula, inputs: int) -> None:
+    """Refuse a property with a case that leaves an input without a lower or an upper bound."""
+    found = bounded(formula)
+    for index in range(inputs):
+        if not {(index, True), (index, False)} <= found:
+            raise QueryError(f"VNN-LIB: the input X_{index} needs a lower and an upper bound.")

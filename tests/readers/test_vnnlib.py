@@ -230,10 +230,10 @@ def test_a_choice_of_inputs_that_leaves_nothing_ends_all_cases_below_it() -> Non
     assert list(parse(text).cases()) == [None, None]
 
 
-@pytest.mark.parametrize("bound", ["1e39", "3.5e38", "(* 1e30 1e30)"])
+@pytest.mark.parametrize("bound", ["1e39", "1e19", "(* 1e30 1e30)"])
 @pytest.mark.parametrize("operator", ["<=", ">="])
-def test_bounds_of_inputs_that_float32_cannot_hold_are_refused(bound: str, operator: str) -> None:
-    with pytest.raises(QueryError, match=r"X_0 is bounded by .* float32, which ends at ±3.4e\+38"):
+def test_bounds_of_inputs_beyond_all_trust_are_refused(bound: str, operator: str) -> None:
+    with pytest.raises(QueryError, match=r"X_0 is bounded by .* no answer beyond ±1e\+18"):
         parse(f"(assert ({operator} X_0 {bound}))")
     with pytest.raises(QueryError, match="X_1 is bounded by"):
         parse("(assert (<= (* 1e-30 X_1) 1e30))")

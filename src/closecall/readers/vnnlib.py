@@ -35,7 +35,7 @@ from closecall.readers.formulas import (
 Vector = NDArray[np.float64]
 Box = tuple[Vector, Vector]
 MOST_CONSTRAINTS = 1_000_000
-LARGEST_INPUT = float(np.finfo(np.float32).max)
+LARGEST_INPUT = 1e18  # networks compute in float32, and solvers take 1e20 for infinity
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 VARIABLE = re.compile(r"([XY])_(\d{1,9})")
@@ -182,8 +182,8 @@ def _at_most(small: Expression, large: Expression) -> Constraint:
         raise QueryError("VNN-LIB: constraints on inputs must be bounds of single inputs: a box.")
     if constraint.kind == "X" and not abs(constraint.bound / kept[0][1]) <= LARGEST_INPUT:
         raise QueryError(
-            f"VNN-LIB: X_{kept[0][0][1]} is bounded by {constraint.bound / kept[0][1]:.3g}, but networks "
-            f"compute in float32, which ends at ±{LARGEST_INPUT:.3g}: give smaller bounds."
+            f"VNN-LIB: X_{kept[0][0][1]} is bounded by {constraint.bound / kept[0][1]:.3g}, but no answer "
+            f"beyond ±{LARGEST_INPUT:g} could be trusted, where float32 and solvers end: give smaller bounds."
         )
     return constraint
 

@@ -200,3 +200,43 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(ModelError, match=r"Cannot write the model into .*taken"):
         save(DNN((3,)), tmp_path / "taken")
+
+
+HUGE = 10**9
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "words"),
+    [
+        ("dnn", {"sizes": [HUGE]}, "would have 784,000,000,000 weights or more"),
+        ("dnn", {"sizes": [5], "classes": HUGE}, "weights or more"),
+        ("dnn", {"sizes": [10**30]}, "positive whole numbers"),
+        ("dnn", {"sizes": [-3]}, "positive whole numbers"),
+        ("dnn", {"sizes": [5], "classes": 10**30}, "at least 2 classes"),
+        ("dnn", {"sizes": [5], "input_shape": [1, HUGE, HUGE]}, "more than 10,000,000 values"),
+        ("cnn", {"blocks": [f"{HUGE}x5"]}, "weights or more"),
+        ("cnn", {"blocks": [f"8x5p{HUGE}"]}, "the nearest valid choice"),
+        ("cnn", {"blocks": ["8x5p50000"], "strict": False}, "weights or more"),
+        ("cnn", {"blocks": ["300x5", "300x3"], "convolution": "paper", "strict": False}, "weights or more"),
+        ("cnn-baseline", {"kernels": [10**6, 10**6]}, "weights or more"),
+        ("capsnet", {"dimensions": HUGE}, "weights or more"),
+        ("capsnet", {"iterations": HUGE}, "at most 100 iterations"),
+        ("capsnet", {"preset": "matrix", "capsule_layers": [f"{HUGE}x3"]}, "weights or more"),
+        ("capsnet", {"preset": []}, "cannot be built from these options"),
+        ("capsnet", {"reconstruction_weight": "much"}, "cannot be built from these options"),
+    ],
+)
+def test_sizes_beyond_all_measure_are_refused_before_memory_is_taken(
+    folder: Path, kind: str, config: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ModelError, match=words):
+        build(kind, config)
+    (folder / "model.json").write_text(json.dumps({"kind": kind, "config": config}))
+    with pytest.raises(ModelError, match=words):
+        load(folder)
+
+
+def test_a_description_nested_without_end(folder: Path) -> None:
+    (folder / "model.json").write_text("[" * 100_000)
+    with pytest.raises(ModelError, match="not valid JSON"):
+        load(folder)

@@ -15,6 +15,7 @@ Size = tuple[int, int]
 
 LARGE_SIDE = 20
 SYNTAX = "KERNELSxSIZE[sSTRIDE][pPADDING][/POOL[sPOOL_STRIDE]]"
+NEAR = 30  # how far from what was asked for a valid choice is looked for
 _PATTERN = re.compile(r"(\d+)x(\d+)(?:s(\d+))?(?:p(\d+))?(?:/(\d+)(?:s(\d+))?)?")
 
 
@@ -146,20 +147,28 @@ def _pooling_problem(block: Block, image: Size, strict: bool) -> str:
 
 
 def _nearest_convolution(block: Block, image: Size, strict: bool) -> str:
-    sizes, strides = range(1, min(image) + 1), range(1, max(min(image), 2))
-    triples = itertools.product(sizes, strides, range(block.padding + 3))
+    side = min(image)
+    sizes, strides = _near(block.size, 1, side), _near(block.stride, 1, max(side - 1, 1))
+    triples = itertools.product(sizes, strides, _near(block.padding, 0, min(block.padding, side) + 2))
     candidates = (replace(block, size=f, stride=s, padding=p) for f, s, p in triples)
     valid = (other for other in candidates if not _convolution_problem(other, image, strict))
     return _closest(block, valid, ("size", "stride", "padding"))
 
 
 def _nearest_pooling(block: Block, image: Size, strict: bool) -> str:
-    windows = range(1, min(image) + 1)
+    windows = _near(block.pool, 1, min(image))
     apart = block.pool_step == block.pool
-    pairs = zip(windows, windows, strict=True) if apart else itertools.product(windows, windows)
+    steps = windows if apart else _near(block.pool_step, 1, min(image))
+    pairs = zip(windows, steps, strict=True) if apart else itertools.product(windows, steps)
     candidates = (replace(block, pool=window, pool_stride=stride) for window, stride in pairs)
     valid = (other for other in candidates if not _pooling_problem(other, image, strict))
     return _closest(block, valid, ("pool", "pool_stride"))
+
+
+def _near(value: int, least: int, most: int) -> range:
+    """Whole numbers from `least` to `most` that are not far from a value."""
+    middle = min(max(value, least), most)
+    return range(max(least, middle - NEAR), min(most, middle + NEAR) + 1)
 
 
 def _closest(block: Block, valid: Iterator[Block], names: tuple[str, ...]) -> str:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from closecall.errors import ModelError
 from closecall.models.capsnet import CapsNet
 from closecall.models.cnn import CNN
 from closecall.models.cnn_baseline import CNNBaseline
 from closecall.models.dnn import DNN
+
+MOST_WEIGHTS = 100_000_000
+# The functions that layers make their weights with, each given its sizes.
+MAKERS = {torch.empty, torch.eye, torch.ones, torch.rand, torch.randn, torch.zeros}
 
 MODELS: dict[str, type[nn.Module]] = {
     "dnn": DNN,
@@ -44,9 +50,42 @@ def build(kind: str, config: Mapping[str, Any], *, seed: int = 0) -> nn.Module:
         raise ModelError(
             f"The model {kind} has no option {unknown[0]!r}; its options are {', '.join(taken)}."
         )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return MODELS[kind](**config)
+    try:
+        with torch.random.fork_rng(devices=[]), WeightLimit():
+            torch.manual_seed(seed)
+            return MODELS[kind](**config)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ModelError(f"The model {kind} cannot be built from these options: {reason}.") from error
+
+
+class WeightLimit(TorchFunctionMode):
+    """Refuses an architecture with too many weights before any memory is taken for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        self.count += numbers_made(func, args)
+        if self.count > MOST_WEIGHTS:
+            raise ModelError(
+                f"The model would have {self.count:,} weights or more, and closecall takes at most "
+                f"{MOST_WEIGHTS:,}: make its layers or its images smaller."
+            )
+        return func(*args, **(kwargs or {}))
+
+
+def numbers_made(func: Any, args: tuple[Any, ...]) -> int:
+    """How many numbers a call of one of torch's functions takes memory for, if it makes weights."""
+    if func is torch.Tensor.repeat:
+        return int(args[0].numel() * math.prod(args[1:]))
+    if func not in MAKERS:
+        return 0
+    sizes = args[0] if args and isinstance(args[0], (tuple, list)) else args
+    return int(math.prod(sizes) ** (2 if func is torch.eye else 1))
 
 
 def kind_of(model: nn.Module) -> str:

@@ -92,7 +92,7 @@ def _read_description(path: Path) -> dict[str, Any]:
     described: Any
     try:
         described = json.loads(_read(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path} is not valid JSON ({error}): train or copy the model again.") from error
     valid = isinstance(described, dict) and isinstance(described.get("kind"), str)
     if not valid or not isinstance(described.get("config"), dict):

@@ -12,6 +12,7 @@ from closecall.models.checks import is_whole, whole_numbers
 ROUTINGS = ("dynamic", "attention", "em")
 GRADIENTS = ("last", "all")
 SMALL_IMAGE = 20
+MOST_ITERATIONS = 100
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class CapsuleSizes:
         for name in ("primary_types", "primary_dimensions", "primary_size", "primary_stride", "dimensions"):
             _check_count(name, getattr(self, name), least.get(name, 1))
         _check_count("iterations", self.iterations, 1)
+        if self.iterations > MOST_ITERATIONS:
+            raise ModelError(f"Routing takes at most {MOST_ITERATIONS} iterations, not {self.iterations}.")
         _check_choice("routing", self.routing, ROUTINGS)
         _check_choice("gradients", self.gradients, GRADIENTS)
         if self.capsule_layers and self.routing != "em":

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from closecall.attacks import find_witness
 from closecall.errors import QueryError
+from closecall.images import fitted, pixels_of, turned
 from closecall.norms import norm_named
 from closecall.query import DEFAULT_MARGIN, Query
 from closecall.readers import Classifier, read
@@ -38,7 +39,7 @@ def attack(
     `images` is (N, …) and `labels` (N,). An image that is misclassified already is its own adversarial, at
     distance 0. For the nearest image with a proof, ask `nearest`.
     """
-    batch = np.asarray(images, dtype=np.float32)
+    batch = pixels_of(images).astype(np.float32)
     known = np.asarray(labels)
     if batch.ndim < 2 or known.shape != (len(batch),):
         raise QueryError(
@@ -50,7 +51,7 @@ def attack(
     distances = np.full(len(batch), np.inf)
     for index, (image, label) in enumerate(zip(batch, known, strict=True)):
         query = Query(
-            image.astype(np.float64).ravel(),
+            fitted(image.astype(np.float64), classifier.network.input_shape).ravel(),
             int(label),
             classifier.network.classes,
             norm=norm_named(norm).name,
@@ -59,7 +60,10 @@ def attack(
             pixel_range=pixel_range,
         )
         moved, distances[index] = attack_one(classifier, query)
-        found[index] = moved.reshape(image.shape)
+        taken = moved.reshape(classifier.network.input_shape)
+        found[index] = (
+            np.moveaxis(taken, 2, 0) if turned(image.shape, taken.shape) else taken.reshape(image.shape)
+        )
     return Attacked(found, distances, np.isfinite(distances))
 
 

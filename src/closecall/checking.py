@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from closecall.data.pictures import read_picture
 from closecall.eight_bit import enlarge, from_steps, judge, to_steps, why_no_png
 from closecall.errors import DataError
+from closecall.images import fitted
 from closecall.norms import norm_named
 from closecall.readers.classifier import Classifier
 from closecall.saved import CHECKED, ENLARGED, ORIGINAL, PNG, WITNESS, SavedVerdict, sha256
@@ -128,7 +129,7 @@ def check_png(saved: SavedVerdict, witness: Image, classifier: Classifier) -> li
     steps = to_steps(witness, (low, high))
     same = holds_steps(saved.folder / PNG, steps)
     larger = holds_steps(saved.folder / ENLARGED, enlarge(steps))
-    image = from_steps(steps, (low, high)).reshape(classifier.network.input_shape)
+    image = fitted(from_steps(steps, (low, high)), classifier.network.input_shape)
     wanted = Wanted(saved.record["label"], saved.record["target"])
     found = judge(classifier.engines, image, lambda scores: wanted.accepts(int(scores.argmax())))
     holds = (claimed.get("fools"), claimed.get("predicted")) == (found.fools, found.predicted)

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
+from closecall.images import channels_first, fitted, picture_shape
+
 Image = NDArray[np.float32]
 Steps = NDArray[np.uint8]  # (channels, height, width)
 PixelRange = tuple[float, float]
@@ -59,7 +61,7 @@ def replay_png(
         return PngReplay(None, None, reason)
     steps = to_steps(witness, pixel_range)
     read_back = decode_png(encode_png(steps), channels=len(steps))
-    return judge(engines, from_steps(read_back, pixel_range).reshape(witness.shape), accepts)
+    return judge(engines, fitted(from_steps(read_back, pixel_range), witness.shape), accepts)
 
 
 def judge(
@@ -82,25 +84,11 @@ def why_no_png(shape: tuple[int, ...], pixel_range: PixelRange) -> str:
     return "" if picture[0] in (1, 3) else f"a picture has 1 or 3 channels, the image has {picture[0]}"
 
 
-def picture_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """(channels, height, width) of an image, also of one that is a flat row of a square picture."""
-    if len(shape) == 3:
-        return shape
-    if len(shape) == 2:
-        return (1, *shape)
-    size = math.prod(shape)
-    for channels in (1, 3):
-        side = math.isqrt(size // channels)
-        if channels * side * side == size:
-            return channels, side, side
-    return None
-
-
 def to_steps(image: Image, pixel_range: PixelRange) -> Steps:
     """The nearest of 256 steps for every pixel of an image that can be a PNG."""
     low, high = pixel_range
     steps = np.rint((image.astype(np.float64) - low) / (high - low) * STEPS).clip(0, STEPS)
-    return steps.astype(np.uint8).reshape(picture_shape(image.shape) or image.shape)
+    return channels_first(steps.astype(np.uint8))
 
 
 def from_steps(steps: Steps, pixel_range: PixelRange) -> Image:

@@ -23,9 +23,9 @@ from closecall.model_size import ModelSize
 from closecall.naming import class_named
 from closecall.network import Network
 from closecall.norms import norm_named
-from closecall.query import DEFAULT_MARGIN, Case, Goal, check_classes, check_pixel_range
+from closecall.query import DEFAULT_MARGIN, Case, Goal, check_classes, check_pixel_range, pixel_limits
 from closecall.readers import Classifier, read
-from closecall.search import DEFAULT_GAP, How
+from closecall.search import DEFAULT_GAP, How, whole_number
 from closecall.solvers import solve
 from closecall.stages import Clock, usable_threads
 
@@ -97,9 +97,10 @@ def ideal(
     classifier = model if isinstance(model, Classifier) else read(model, input_shape)
     network = classifier.network
     check_classes(network.classes)
+    target = whole_number("target", target)
     if not 0 <= target < network.classes:
         raise QueryError(f"the target must be from 0 to {network.classes - 1}, got {target}.")
-    low, high = pixel_range
+    low, high = pixel_limits(pixel_range)
     check_pixel_range(low, high)
     middle = np.full(network.input_size, (low + high) / 2)
     domain = Domain(middle, np.full_like(middle, low), np.full_like(middle, high), norm_named("linf"))

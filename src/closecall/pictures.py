@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from closecall.images import channels_last
 from closecall.verdict import Verdict
 
 Pixels = NDArray[np.float64]
@@ -84,6 +85,8 @@ def png_bytes(figure: Any) -> bytes:
 def as_picture(image: NDArray[Any]) -> Pixels:
     """(height, width) for one channel, (height, width, 3) for three; flat images as square as they can be."""
     pixels: Pixels = np.asarray(image, dtype=np.float64)
+    if channels_last(pixels.shape):
+        pixels = np.moveaxis(pixels, 2, 0)
     if pixels.ndim == 3 and pixels.shape[0] == 3:
         return np.moveaxis(pixels, 0, 2)
     if pixels.ndim == 3 and pixels.shape[0] == 1:

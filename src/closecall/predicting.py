@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.data import load_image
-from closecall.errors import ModelError, QueryError
+from closecall.errors import ModelError
+from closecall.images import fitted, picture_of
 
 Shape = tuple[int, int, int]
 Scorer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -31,16 +31,21 @@ class Prediction:
     probabilities: tuple[float, ...] | None
 
 
-def predict(model: str | Path, image: str | Path | NDArray[np.float32]) -> Prediction:
+def predict(
+    model: str | Path,
+    image: str | Path | NDArray[np.float32],
+    input_shape: tuple[int, ...] | None = None,
+) -> Prediction:
     """Classify a picture by an .onnx file, a folder that `closecall train` wrote, or `zoo:NAME`.
 
     The picture is a file, or pixels in [0, 1] of shape (channels, height, width).
     """
-    shape, kind, score = open_scorer(model)
-    pixels = image if isinstance(image, np.ndarray) else load_image(image, shape)
-    if pixels.shape != shape:
-        raise QueryError(f"the model takes images of shape {shape}, got {pixels.shape}.")
-    scores = score(pixels).astype(np.float64)
+    given = image.shape if isinstance(image, np.ndarray) and input_shape is None else input_shape
+    shape, kind, score = open_scorer(model, given)
+    pixels = fitted(image, shape) if isinstance(image, np.ndarray) else picture_of(image, shape)
+    scores = score(np.ascontiguousarray(pixels)).astype(np.float64)
+    if not scores.size:
+        raise ModelError(f"{model} gives no scores at all: a classifier needs at least two.")
     probabilities = None
     if kind == "logits":
         exponentials = np.exp(scores - scores.max())
@@ -48,10 +53,10 @@ def predict(model: str | Path, image: str | Path | NDArray[np.float32]) -> Predi
     return Prediction(int(scores.argmax()), tuple(scores.tolist()), kind, probabilities)
 
 
-def open_scorer(model: str | Path) -> tuple[Shape, str, Scorer]:
+def open_scorer(model: str | Path, input_shape: tuple[int, ...] | None = None) -> tuple[Shape, str, Scorer]:
     """Give the shape of a model's images, what its scores are, and the function that scores an image."""
     if Path(model).suffix.lower() == ".onnx":
-        return _open_onnx(Path(model))
+        return _open_onnx(Path(model), input_shape)
     import torch
 
     from closecall import models
@@ -68,7 +73,7 @@ def open_scorer(model: str | Path) -> tuple[Shape, str, Scorer]:
     return tuple(shape), kind, score
 
 
-def _open_onnx(path: Path) -> tuple[Shape, str, Scorer]:
+def _open_onnx(path: Path, input_shape: tuple[int, ...] | None) -> tuple[Shape, str, Scorer]:
     """Run a file as onnxruntime does: every operator it knows, not only those that can be searched."""
     from closecall.readers.engines import open_session, run_session
 
@@ -80,11 +85,16 @@ def _open_onnx(path: Path) -> tuple[Shape, str, Scorer]:
         reason = str(error).splitlines()[0]
         raise ModelError(f"onnxruntime cannot open {path} ({reason}): export it again.") from error
     inputs = session.get_inputs()
-    batch, *sides = inputs[0].shape
+    batch, *sides = inputs[0].shape or [None]
+    if input_shape is not None and len(sides) == len(input_shape):
+        sides = [
+            given if isinstance(side, str | None) else side
+            for side, given in zip(sides, input_shape, strict=True)
+        ]
     if len(inputs) != 1 or len(sides) != 3 or not all(isinstance(side, int) for side in sides):
         raise ModelError(
             f"{path} takes {[entry.shape for entry in inputs]}, but a picture is one input "
-            "(batch, channels, height, width) with the last three known."
+            "(batch, channels, height, width) with the last three known, or given by the input shape."
         )
     shape = (sides[0], sides[1], sides[2])
     run = run_session(session, shape, batch if isinstance(batch, int) else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,7 +67,10 @@ class Query:
 
     def __post_init__(self) -> None:
         check_classes(self.classes)
-        low, high = self.pixel_range
+        for name in ("radius", "cap", "margin", "ratio"):
+            if name not in ("cap", "ratio") or getattr(self, name) is not None:
+                check_number(name, getattr(self, name))
+        low, high = pixel_limits(self.pixel_range)
         image = np.asarray(self.image, dtype=np.float64)
         check(bool(np.isfinite(image).all()), "the image holds NaN or infinity: give finite pixels.")
         check_pixel_range(low, high)
@@ -132,6 +136,22 @@ def paper_target(label: int, classes: int) -> int:
 def check(holds: bool, sentence: str) -> None:
     if not holds:
         raise QueryError(sentence)
+
+
+def check_number(name: str, value: object) -> None:
+    check(
+        isinstance(value, numbers.Real) and not isinstance(value, bool),
+        f"the {name} must be a number, got {value!r}.",
+    )
+
+
+def pixel_limits(pixel_range: tuple[float, float]) -> tuple[float, float]:
+    """The ends of the pixel range, if it has two."""
+    pair = isinstance(pixel_range, (tuple, list)) and len(pixel_range) == 2
+    check(pair, f"the pixel range must be two numbers such as (0, 1), got {pixel_range!r}.")
+    for end in pixel_range:
+        check_number("end of the pixel range", end)
+    return pixel_range[0], pixel_range[1]
 
 
 def check_classes(classes: int) -> None:

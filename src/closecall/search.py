@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from closecall.balance import balanced
 from closecall.eight_bit import replay_png
 from closecall.encode import Costs
 from closecall.errors import QueryError
+from closecall.images import fitted, picture_of, pixels_of
 from closecall.methods import METHODS, search
 from closecall.milp import OnProgress
 from closecall.problem import Finding, Problem
-from closecall.query import DEFAULT_MARGIN, Outputs, Query, paper_target
+from closecall.query import DEFAULT_MARGIN, Outputs, Query, check_classes, check_number, paper_target
 from closecall.readers import Classifier, read
 from closecall.solvers import SOLVERS
 from closecall.solvers.highs import TOLERANCES
@@ -47,6 +49,8 @@ class How:
             raise QueryError(f"unknown method {self.method!r}: choose one of {', '.join(METHODS)}.")
         if self.solver not in SOLVERS:
             raise QueryError(f"unknown solver {self.solver!r}: choose one of {', '.join(SOLVERS)}.")
+        for name in ("time limit", "threads", "gap"):
+            check_number(name, getattr(self, name.replace(" ", "_")))
         if not (math.isfinite(self.time_limit) and self.time_limit > 0):
             raise QueryError(f"the time limit must be a positive number of seconds, got {self.time_limit:g}.")
         if self.threads < 1:
@@ -57,7 +61,7 @@ class How:
 
 def nearest(
     model: object,
-    image: ArrayLike,
+    image: ArrayLike | Path,
     label: int | None = None,
     *,
     target: Target = "any",
@@ -74,25 +78,27 @@ def nearest(
     time_limit: float = 60.0,
     threads: int = 1,
     gap: float = DEFAULT_GAP,
+    input_shape: tuple[int, ...] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Verdict:
     """Find the nearest image that the model classifies otherwise, and prove that none is nearer.
 
     `model` is an nn.Module in eval mode, a path to `.onnx`, a folder that `closecall train` wrote, or
-    `zoo:NAME`. `label` defaults to what the model says. `gap` is the relative gap at which the search stops.
+    `zoo:NAME`; `input_shape` is needed for one that leaves it open. `image` is an array, a tensor or the path
+    of a picture. `label` defaults to what the model says. `gap` is the relative gap to stop at.
     """
     how = How(method, solver, time_limit, threads, gap, on_progress)
     clock = Clock(time_limit)
     classifier, query = pose(
         clock, model, image, label, target=target, norm=norm, cap=cap, margin=margin, ratio=ratio,
-        radius=radius, outputs=outputs, pixel_range=pixel_range,
+        radius=radius, outputs=outputs, pixel_range=pixel_range, input_shape=input_shape,
     )  # fmt: skip
     return answer(classifier, query, how, clock, nearest=True, costs=costs)
 
 
 def certify(
     model: object,
-    image: ArrayLike,
+    image: ArrayLike | Path,
     label: int | None = None,
     *,
     radius: float,
@@ -107,6 +113,7 @@ def certify(
     method: str = "auto",
     time_limit: float = 60.0,
     threads: int = 1,
+    input_shape: tuple[int, ...] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Verdict:
     """Is there any adversarial image within the radius? `adversarial`, `robust` or `unresolved`."""
@@ -114,7 +121,7 @@ def certify(
     clock = Clock(time_limit)
     classifier, query = pose(
         clock, model, image, label, target=target, norm=norm, cap=cap, margin=margin, ratio=ratio,
-        radius=radius, outputs=outputs, pixel_range=pixel_range,
+        radius=radius, outputs=outputs, pixel_range=pixel_range, input_shape=input_shape,
     )  # fmt: skip
     return answer(classifier, query, how, clock, nearest=False)
 
@@ -122,30 +129,33 @@ def certify(
 def pose(
     clock: Clock,
     model: object,
-    image: ArrayLike,
+    image: ArrayLike | Path,
     label: int | None,
     *,
     target: Target,
     radius: float | None,
+    input_shape: tuple[int, ...] | None = None,
     **rest: Any,
 ) -> tuple[Classifier, Query]:
     """Read the model and put the question into one object."""
-    pixels = np.asarray(image, dtype=np.float64)
+    given = image if isinstance(image, (str, Path)) else pixels_of(image)
     with clock.stage("read"):
-        classifier = model if isinstance(model, Classifier) else read(model, shape_for(model, pixels))
-    network = classifier.network
-    if pixels.size != network.input_size or (
-        pixels.ndim > 1 and squeezed(pixels) != squeezed_shape(network.input_shape)
-    ):
-        raise QueryError(f"the model takes images of shape {network.input_shape}, got {pixels.shape}.")
-    known = classifier.predict(pixels) if label is None else int(label)
+        shape = shape_for(model, given) if input_shape is None else input_shape
+        classifier = model if isinstance(model, Classifier) else read(model, shape)
+        network = classifier.network
+        taken = network.input_shape
+        pixels = (
+            pixels_of(picture_of(given, taken)) if isinstance(given, (str, Path)) else fitted(given, taken)
+        )
+    check_classes(network.classes)
+    known = classifier.predict(pixels) if label is None else whole_number("label", label)
     wanted = wanted_class(target, known, network.classes)
     query = Query(
         pixels.ravel(),
         known,
         network.classes,
         wanted,
-        radius=math.inf if radius is None else float(radius),
+        radius=math.inf if radius is None else radius,
         **rest,
     )
     return classifier, query
@@ -286,20 +296,19 @@ def wanted_class(target: Target, label: int, classes: int) -> int | None:
         return paper_target(label, classes)
     if isinstance(target, str):
         raise QueryError(f"unknown target {target!r}: give 'any', 'paper' or the number of a class.")
-    return int(target)
+    return whole_number("target", target)
 
 
-def shape_for(model: object, pixels: NDArray[np.float64]) -> tuple[int, ...] | None:
+def whole_number(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise QueryError(f"the {name} must be the number of a class, got {value!r}.") from error
+
+
+def shape_for(model: object, image: str | Path | NDArray[np.float64]) -> tuple[int, ...] | None:
     """The shape of one image for a model that may not say its own: (C, H, W) without a batch dimension."""
     named = isinstance(model, (str, Path)) and Path(model).suffix.lower() != ".onnx"
-    if named or hasattr(model, "input_shape") or pixels.ndim < 2:
+    if named or hasattr(model, "input_shape") or isinstance(image, (str, Path)) or image.ndim < 2:
         return None
-    return (1, *pixels.shape) if pixels.ndim == 2 else pixels.shape[-3:]
-
-
-def squeezed(pixels: NDArray[np.float64]) -> tuple[int, ...]:
-    return squeezed_shape(pixels.shape)
-
-
-def squeezed_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(side for side in shape if side != 1)
+    return (1, *image.shape) if image.ndim == 2 else image.shape[-3:]

@@ -44,6 +44,10 @@ def refuse(run, brightest, pixels) -> Callable[..., str]:
         ("nearest --dataset digits --index 0 --label 1", "leave --label out beside --dataset"),
         ("nearest --dataset letters --index 0", "'letters' is neither a known data set nor a path"),
         ("nearest --image IMAGE --index 0", "leave it out beside --image"),
+        (
+            "nearest --image IMAGE --input-shape 1,2,x",
+            "--input-shape takes positive whole numbers such as 3,32,32",
+        ),
         ("nearest --image IMAGE --label 4", "the label must be from 0 to 3, got 4"),
         ("nearest --image nowhere.png", "There is no image file nowhere.png"),
         ("nearest --image IMAGE --target 0", "the target 0 is the label itself"),

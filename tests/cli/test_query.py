@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 WANTED_KEYS = {
@@ -219,3 +220,18 @@ def test_json_alone_on_stdout_of_a_real_process(brightest, pixels) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["outcome"] == "nearest"
     assert done.stdout.count("\n") == 1
+
+
+def test_open_sizes_are_given_on_the_command_line(run, brightest, pixels, tmp_path: Path) -> None:
+    model = onnx.load(brightest)
+    for side in model.graph.input[0].type.tensor_type.shape.dim[1:]:
+        side.ClearField("dim_value")
+        side.dim_param = f"side{side.dim_param}"
+    onnx.save(model, tmp_path / "open.onnx")
+    image = pixels(0.9, 0.5, 0.1, 0.0)
+    given = ("--model", tmp_path / "open.onnx", "--input-shape", "1,2,2")
+    assert run("nearest", *given, "--image", image).code == 0
+    assert run("certify", *given, "--image", image, "--radius", "0.01").code == 0
+    assert run("predict", *given, "--image", image).code == 0
+    assert run("ideal", *given, "--target", "1").code == 0
+    assert run("export-milp", *given, "--image", image, "--out", tmp_path / "question.mps").code == 0

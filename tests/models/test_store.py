@@ -217,7 +217,7 @@ HUGE = 10**9
         ("cnn", {"blocks": [f"{HUGE}x5"]}, "weights or more"),
         ("cnn", {"blocks": [f"8x5p{HUGE}"]}, "the nearest valid choice"),
         ("cnn", {"blocks": ["8x5p50000"], "strict": False}, "weights or more"),
-        ("cnn", {"blocks": ["300x5", "300x3"], "convolution": "paper", "strict": False}, "weights or more"),
+        ("cnn", {"blocks": ["300x5", "900x3"], "convolution": "paper", "strict": False}, "weights or more"),
         ("cnn-baseline", {"kernels": [10**6, 10**6]}, "weights or more"),
         ("capsnet", {"dimensions": HUGE}, "weights or more"),
         ("capsnet", {"iterations": HUGE}, "at most 100 iterations"),

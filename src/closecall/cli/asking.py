@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -49,19 +48,21 @@ def find_subject(
     split: str,
     image: Path | None,
     label: int | None,
+    input_shape: str | None = None,
 ) -> Subject:
     """Read the model and the image, from a data set or from a file."""
     from closecall.cli.progress import waiting
 
     check_place(dataset, index, image)
+    shape = read_shape(input_shape)
     if dataset is not None and label is not None:
         raise InputError("A data set brings its own labels: leave --label out beside --dataset.")
     with waiting("reading the model and the image"):
         if dataset is not None:
             picked = pick(dataset, index, split)
-            classifier = read_model(model, picked.image.shape)
+            classifier = read_model(model, picked.image.shape if shape is None else shape)
             return Subject(classifier, picked.image, picked.label, picked.class_names, picked.origin)
-        return _from_file(model, cast("Path", image), label)
+        return _from_file(model, cast("Path", image), label, shape)
 
 
 def check_place(dataset: str | None, index: int | None, image: Path | None) -> None:
@@ -88,11 +89,11 @@ def pick(dataset: str, index: int | None, split: str) -> Picked:
     return Picked(images.image(number), int(images.labels[number]), images.class_names, origin)
 
 
-def _from_file(model: str, image: Path, label: int | None) -> Subject:
-    from closecall import data
+def _from_file(model: str, image: Path, label: int | None, shape: tuple[int, ...] | None) -> Subject:
+    from closecall.images import picture_of
 
-    classifier = read_model(model)
-    pixels = data.load_image(image, picture_shape(classifier.network.input_shape))
+    classifier = read_model(model, shape)
+    pixels = picture_of(image, classifier.network.input_shape)
     names = class_names_of(model, classifier.network.classes)
     return Subject(classifier, pixels, label, names, {"image": str(image)})
 
@@ -115,17 +116,14 @@ def read_model(model: str, shape: tuple[int, ...] | None = None) -> Classifier:
     return read(model, shape if model.lower().endswith(".onnx") else None)
 
 
-def picture_shape(input_shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """(channels, height, width) of a network's images, also of one that takes flat rows of square images."""
-    from closecall import eight_bit
-
-    shape = eight_bit.picture_shape(input_shape)
-    if shape is not None:
-        return shape
-    raise InputError(
-        f"The model takes {math.prod(input_shape)} numbers, which are no square picture: "
-        "give the image by --dataset."
-    )
+def read_shape(text: str | None) -> tuple[int, ...] | None:
+    """Whole numbers separated by commas, such as 3,32,32."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and 1 <= int(part) < 2**31 for part in parts):
+        raise InputError(f"--input-shape takes positive whole numbers such as 3,32,32, not {text!r}.")
+    return tuple(int(part) for part in parts)
 
 
 def meaning(

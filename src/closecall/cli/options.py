@@ -39,6 +39,12 @@ Model = Annotated[
         autocompletion=c.complete_model,
     ),
 ]
+InputShape = Annotated[
+    str | None,
+    typer.Option(
+        "--input-shape", help="Of one image, such as 3,32,32, for an .onnx file that leaves its sizes open."
+    ),
+]
 DatasetName = Annotated[
     str | None,
     typer.Option(

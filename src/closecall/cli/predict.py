@@ -8,7 +8,7 @@ import typer
 
 from closecall.cli import app
 from closecall.cli import options as o
-from closecall.cli.asking import check_place, class_names_of, pick
+from closecall.cli.asking import check_place, class_names_of, pick, read_shape
 from closecall.cli.output import print_json
 from closecall.naming import class_named
 
@@ -21,6 +21,7 @@ MOST_SHOWN = 5
 @app.command()
 def predict(
     model: o.Model,
+    input_shape: o.InputShape = None,
     dataset: o.DatasetName = None,
     index: o.Index = None,
     split: o.SplitName = "test",
@@ -38,7 +39,8 @@ def predict(
         from closecall.predicting import predict as classify
 
         picked = None if dataset is None else pick(dataset, index, split)
-        prediction = classify(model, str(image) if picked is None else picked.image)
+        shape = read_shape(input_shape)
+        prediction = classify(model, str(image) if picked is None else picked.image, shape)
         classes = len(prediction.scores)
         names = class_names_of(model, classes) if picked is None else picked.class_names
     if as_json:

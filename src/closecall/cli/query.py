@@ -9,7 +9,7 @@ import typer
 
 from closecall.cli import app
 from closecall.cli import options as o
-from closecall.cli.asking import Subject, class_names_of, find_subject, meaning, read_model
+from closecall.cli.asking import Subject, class_names_of, find_subject, meaning, read_model, read_shape
 from closecall.cli.ending import INTERRUPTED, say
 from closecall.cli.output import print_json
 
@@ -25,6 +25,7 @@ UNRESOLVED = 3
 @app.command()
 def nearest(
     model: o.Model,
+    input_shape: o.InputShape = None,
     dataset: o.DatasetName = None,
     index: o.Index = None,
     split: o.SplitName = "test",
@@ -66,7 +67,7 @@ def nearest(
         "gap": gap,
     }
     check_how(how)
-    subject = find_subject(model, dataset, index, split, image, label)
+    subject = find_subject(model, dataset, index, split, image, label, input_shape)
 
     def search(report: Any) -> Verdict:
         from closecall.encode import Costs
@@ -93,6 +94,7 @@ def certify(
             metavar="NUMBER",
         ),
     ],
+    input_shape: o.InputShape = None,
     dataset: o.DatasetName = None,
     index: o.Index = None,
     split: o.SplitName = "test",
@@ -121,7 +123,7 @@ def certify(
     )  # fmt: skip
     how: dict[str, Any] = {"method": method, "solver": solver, "time_limit": time_limit, "threads": threads}
     check_how(how)
-    subject = find_subject(model, dataset, index, split, image, label)
+    subject = find_subject(model, dataset, index, split, image, label, input_shape)
 
     def search(report: Any) -> Verdict:
         from closecall.search import certify as find_any
@@ -140,6 +142,7 @@ def ideal(
     target: Annotated[
         int, typer.Option(help="The class to find the best image of.", rich_help_panel=o.QUESTION)
     ],
+    input_shape: o.InputShape = None,
     unit_cost: o.UnitCost = 0.0,
     inactive_penalty: o.InactivePenalty = 0.0,
     class_cost: o.ClassCost = 0.0,
@@ -163,7 +166,7 @@ def ideal(
     if out is not None:
         prepare_folder(out)
     costs = {"unit_cost": unit_cost, "inactive_penalty": inactive_penalty, "class_cost": class_cost}
-    found = find_best(model, target, {**costs, **how})
+    found = find_best(model, read_shape(input_shape), target, {**costs, **how})
     names = class_names_of(model, len(found.scores))
     record = {
         **found.to_json(),
@@ -183,14 +186,14 @@ def ideal(
         raise typer.Exit(UNRESOLVED)
 
 
-def find_best(model: str, target: int, wishes: Mapping[str, Any]) -> Ideal:
+def find_best(model: str, shape: tuple[int, ...] | None, target: int, wishes: Mapping[str, Any]) -> Ideal:
     from closecall.cli.progress import showing_interval, waiting
 
     try:
         with waiting("reading the model"):
             from closecall.ideal_image import ideal as find_ideal
 
-            classifier = read_model(model)
+            classifier = read_model(model, shape)
         with showing_interval("lead") as report:
             return find_ideal(classifier, target, on_progress=report, **wishes)
     except KeyboardInterrupt:

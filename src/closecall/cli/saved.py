@@ -70,6 +70,7 @@ def export_milp(
             autocompletion=one_of(*FORMS),
         ),
     ] = "tight",
+    input_shape: o.InputShape = None,
     dataset: o.DatasetName = None,
     index: o.Index = None,
     split: o.SplitName = "test",
@@ -103,7 +104,7 @@ def export_milp(
 
     check_suffix(out)
     asked = meaning(preset, norm=norm, target=target, cap=cap, margin=margin, ratio=ratio, outputs=outputs)
-    subject = find_subject(model, dataset, index, split, image, label)
+    subject = find_subject(model, dataset, index, split, image, label, input_shape)
     costs = Costs(unit_cost, inactive_penalty, class_cost)
     prepare_file(out)
     with waiting(f"writing {out}"), explaining_failed_writes(str(out)):

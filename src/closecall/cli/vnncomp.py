@@ -9,6 +9,7 @@ import typer
 
 from closecall.cli import app
 from closecall.cli import options as o
+from closecall.cli.asking import read_shape
 from closecall.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def vnncomp(
     model: Annotated[Path, typer.Argument(help="An .onnx file.")],
     question: Annotated[Path, typer.Argument(metavar="PROPERTY", help="A .vnnlib file, plain or gzipped.")],
+    input_shape: o.InputShape = None,
     time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds for the whole search.")] = 120.0,
     threads: Annotated[int, typer.Option("--threads", help="Cores to use.")] = 1,
     result: Annotated[
@@ -38,7 +40,7 @@ def vnncomp(
         from closecall.vnncomp import decide
 
         how = How(time_limit=time_limit, threads=threads)
-        classifier = read(model)
+        classifier = read(model, read_shape(input_shape))
         asked = read_property(question, classifier.network.input_size, classifier.network.classes)
     if result is not None:
         prepare_file(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from closecall.errors import ModelError
 from closecall.readers.classifier import Classifier, Engine, agreed
@@ -19,6 +19,8 @@ def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifie
 
     What is read is compared with the original on random images before it is given back.
     """
+    if input_shape is not None:
+        input_shape = _checked(input_shape)
     # A module can only come from someone who has imported torch; nobody else needs to wait for it.
     if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
         return _read_module(model, input_shape, type(model).__name__)
@@ -46,6 +48,15 @@ def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifie
     return read_file(path, input_shape)
 
 
+def _checked(shape: object) -> tuple[int, ...]:
+    listed = isinstance(shape, (tuple, list)) and len(shape) > 0
+    if not listed or not all(isinstance(side, int) and side > 0 for side in cast("list[Any]", shape)):
+        raise ModelError(
+            f"The shape of one image must be positive whole numbers such as (1, 28, 28), not {shape}."
+        )
+    return tuple(cast("list[int]", shape))
+
+
 def _read_module(module: Any, input_shape: tuple[int, ...] | None, source: str) -> Classifier:
     from closecall.readers.module_engines import ModuleEngines
     from closecall.readers.torch import precision_of, read_module
@@ -55,11 +66,7 @@ def _read_module(module: Any, input_shape: tuple[int, ...] | None, source: str) 
         raise ModelError(
             "The shape of one image is not known: pass input_shape, such as (1, 28, 28), with the module."
         )
-    if not isinstance(shape, (tuple, list)) or not all(isinstance(side, int) and side > 0 for side in shape):
-        raise ModelError(
-            f"The shape of one image must be positive whole numbers such as (1, 28, 28), not {shape}."
-        )
-    shape = tuple(shape)
+    shape = _checked(shape)
     builder, output = read_module(module, shape)
     engines = ModuleEngines(module, shape)
     return agreed(builder.finish(output), output.peeled, engines, source, precision=precision_of(module))

@@ -265,9 +265,17 @@ def find_layout(entry: Any, output: Any, input_shape: Shape | None) -> Layout:
         batch = 0
     single = whole if batch == 0 else (1, *rest)
     image = single if batch == 0 else rest
-    if input_shape is not None and math.prod(input_shape) != math.prod(image):
-        raise ModelError(f"the file takes images of shape {image}, not {tuple(input_shape)}.")
-    return Layout(tuple(input_shape or image), single, batch)
+    return Layout(image if input_shape is None else _named(image, tuple(input_shape)), single, batch)
+
+
+def _named(image: Shape, given: Shape) -> Shape:
+    """The shape that a file's images go by: as given, if it differs by sides of 1 or by being flat alone."""
+    kept, wanted = (tuple(side for side in shape if side != 1) for shape in (image, given))
+    if kept == wanted or (math.prod(image) == math.prod(given) and 1 in (len(kept), len(wanted))):
+        return given
+    if (*given[1:], *given[:1]) == image:  # the file has its channels last, and images are turned for it
+        return image
+    raise ModelError(f"the file takes images of shape {image}, not {given}.")
 
 
 def _sides(kind: Any, unknown: Shape | None) -> list[int | None]:
@@ -287,7 +295,7 @@ def _sides(kind: Any, unknown: Shape | None) -> list[int | None]:
 def _filled(sides: list[int | None], input_shape: Shape | None) -> list[int | None]:
     if input_shape is None or len(input_shape) != len(sides) - 1:
         raise ModelError(f"the input has free sides {sides}: pass input_shape, the shape of one image.")
-    fits = all(side in (None, given) for side, given in zip(sides[1:], input_shape, strict=True))
-    if not fits:
-        raise ModelError(f"the file takes images of sides {sides[1:]}, not {tuple(input_shape)}.")
-    return [sides[0], *input_shape]
+    for shape in (tuple(input_shape), (*input_shape[1:], input_shape[0])):  # channels first, channels last
+        if all(side in (None, given) for side, given in zip(sides[1:], shape, strict=True)):
+            return [sides[0], *shape]
+    raise ModelError(f"the file takes images of sides {sides[1:]}, not {tuple(input_shape)}.")

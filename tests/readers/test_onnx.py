@@ -139,3 +139,15 @@ def test_opsets_that_contradict_each_other_are_refused(other: str, make_model: M
     model.opset_import.append(onnx.helper.make_opsetid(other, 13))
     with pytest.raises(ModelError, match="the opsets 13, 17 at once"):
         read(save(model))
+
+
+def test_weights_of_four_bits(make_model: Make, save: Save) -> None:
+    whole_numbers = np.random.default_rng(0).integers(-8, 8, 12)
+    nodes = [("DequantizeLinear", "q s -> w", {}), ("MatMul", "x w -> y", {})]
+    model = make_model(nodes, (1, 4), {"s": F32(0.5)}, output_shape=(1, 3), opset=21)
+    model.ir_version = 10
+    model.graph.initializer.append(
+        onnx.helper.make_tensor("q", TensorProto.INT4, (4, 3), whole_numbers.tolist())
+    )
+    network = read(save(model)).network
+    np.testing.assert_allclose(network.forward(np.eye(4)), whole_numbers.reshape(4, 3) / 2)

@@ -18,6 +18,7 @@ from closecall.readers.classifier import first_line
 
 STANDARD = ("", "ai.onnx")  # two names of the domain of the standard operators
 OLDEST_OPSET = 7
+FOUR_BITS = {onnx.TensorProto.INT4: np.int8, onnx.TensorProto.UINT4: np.uint8}
 LARGEST_FILE = 2**31 - 1
 
 
@@ -147,6 +148,8 @@ def constant(tensor: Any, folder: Path) -> NDArray[Any]:
         ) from error
     if array.shape != shape:
         raise ModelError(f"the constant {tensor.name!r} has shape {array.shape} instead of {shape}.")
+    if tensor.data_type in FOUR_BITS:  # numpy has no such type, and eight bits hold the same numbers
+        array = array.astype(FOUR_BITS[tensor.data_type])
     if array.dtype.kind in "iub":
         return array
     try:

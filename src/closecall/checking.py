@@ -131,7 +131,7 @@ def check_png(saved: SavedVerdict, witness: Image, classifier: Classifier) -> li
     larger = holds_steps(saved.folder / ENLARGED, enlarge(steps))
     image = fitted(from_steps(steps, (low, high)), classifier.network.input_shape)
     wanted = Wanted(saved.record["label"], saved.record["target"])
-    found = judge(classifier.engines, image, lambda scores: wanted.accepts(int(scores.argmax())))
+    found = judge(classifier.engines, image, wanted.won)
     holds = (claimed.get("fools"), claimed.get("predicted")) == (found.fools, found.predicted)
     verb = "still fools" if found.fools else "does not fool"
     said = "as claimed" if holds else "but something else was claimed"

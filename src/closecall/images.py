@@ -71,7 +71,7 @@ def picture_shape(input_shape: Shape) -> tuple[int, int, int] | None:
 
 def channels_last(shape: Shape) -> bool:
     """Whether images of a shape can only be (height, width, channels), as TensorFlow has them."""
-    return len(shape) == 3 and shape[2] in PICTURE_CHANNELS and shape[0] not in PICTURE_CHANNELS
+    return [side in PICTURE_CHANNELS for side in shape] == [False, False, True]
 
 
 def turned(given: Shape, taken: Shape) -> bool:

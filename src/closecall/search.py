@@ -276,7 +276,7 @@ def decide(
             classifier.engines,
             replayed.image,
             query.pixel_range,
-            lambda scores: Wanted(query.label, query.target).accepts(int(scores.argmax())),
+            Wanted(query.label, query.target).won,
         ),
     )
 

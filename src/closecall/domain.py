@@ -13,6 +13,13 @@ from closecall.norms import Norm
 Vector = NDArray[np.float64]
 
 
+def in_float32(point: Vector, lower: Vector | float, upper: Vector | float) -> NDArray[np.float32]:
+    """Round to float32, as models take images, without leaving the box."""
+    image = np.asarray(point, dtype=np.float32)
+    image = np.where(image.astype(np.float64) > upper, np.nextafter(image, np.float32(-np.inf)), image)
+    return np.where(image.astype(np.float64) < lower, np.nextafter(image, np.float32(np.inf)), image)
+
+
 @dataclass(frozen=True, eq=False)
 class Domain:
     """{ v : lower ≤ v ≤ upper, ‖v − centre‖ ≤ radius }, with the centre inside the box."""
@@ -53,6 +60,13 @@ class Domain:
 
     def distance(self, point: Vector) -> float:
         return float(self.norm.distance(np.asarray(point, dtype=np.float64).ravel() - self.centre))
+
+    def pulled_inside(self, point: Vector) -> Vector:
+        """The point, or where the way to it leaves the ball: a solver's point may be a little outside."""
+        distance = self.distance(point)
+        if distance <= self.radius or self.norm.name == "l0":
+            return point
+        return np.asarray(self.centre + (self.radius / distance) * (1 - 1e-12) * (point - self.centre))
 
     def clip(self, point: Vector) -> Vector:
         """The nearest point of the box (not of the ball)."""

@@ -36,6 +36,7 @@ from closecall.layers import Affine, Maximum
 from closecall.milp import OnProgress, Solution
 from closecall.model_size import ModelSize
 from closecall.network import Network
+from closecall.norms import CHANGED
 from closecall.problem import Finding, Problem
 from closecall.solvers import solve
 from closecall.stages import OutOfTimeError
@@ -150,6 +151,9 @@ def read_solution(problem: Problem, encoding: Encoding, solution: Solution) -> F
     witness = None
     if solution.values is not None:
         pixels = problem.domain.clip(encoding.pixels.at(solution.values))
+        if problem.domain.norm.name == "l0":
+            unmoved = np.abs(pixels - problem.domain.centre) <= CHANGED
+            pixels = np.where(unmoved, problem.domain.centre, pixels)
         # An L2 ball is in no row of the model, so a solver's point may lie outside it.
         inside = problem.domain.distance(pixels) <= problem.domain.radius * (1 + FEASIBLE)
         if inside and problem.goal.slack(problem.network.forward(pixels[None]))[0] >= -FEASIBLE:

@@ -19,7 +19,7 @@ from closecall.program import Expression, Indices, ProgramBuilder
 
 Vector = NDArray[np.float64]
 
-# A pixel counts as changed (for L0) when it moved by more than float32 can round.
+# A solver's shift that is smaller than this is meant to be none; every change counts in L0.
 CHANGED = 1e-6
 
 
@@ -148,7 +148,7 @@ class L0:
     name = "l0"
 
     def distance(self, shifts: Vector) -> Vector:
-        return np.asarray((np.abs(shifts) > CHANGED).sum(axis=-1), dtype=np.float64)
+        return np.asarray((shifts != 0).sum(axis=-1), dtype=np.float64)
 
     def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
         rooms = np.where(rows > 0, up, down)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.domain import Domain
+from closecall.domain import Domain, in_float32
 from closecall.errors import QueryError
 from closecall.norms import norm_named
 
@@ -100,6 +100,8 @@ class Query:
             self.outputs in ("logits", "relu"), f"outputs must be 'logits' or 'relu', got {self.outputs!r}."
         )
         object.__setattr__(self, "norm", norm_named(self.norm).name)
+        # The model sees the image in float32, so that is the original which distances are measured from.
+        object.__setattr__(self, "image", in_float32(image, low, high).astype(np.float64))
 
     def domain(self) -> Domain:
         """The box, the cap and the ball."""

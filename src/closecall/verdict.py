@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from closecall._version import __version__
 from closecall.attacks import slack_and_gradient
-from closecall.domain import Domain
+from closecall.domain import Domain, in_float32
 from closecall.eight_bit import PngReplay
 from closecall.naming import class_named
 from closecall.network import Network
@@ -127,16 +127,23 @@ def replay(
 
     `accepts` is asked about the scores that each engine gives.
     """
+    witness = domain.pulled_inside(witness)
     shift = witness - domain.centre
     scores = network.forward(witness[None])
     reached = max(goal.cases, key=lambda case: float(case.slack(scores)[0]))
     _, slopes = slack_and_gradient(network, Goal((reached,)), witness[None])
     reach = float(np.abs(shift).max(initial=0.0)) or 1.0
+    directions = np.sign(slopes[0])
+    if domain.norm.name == "l0":
+        directions[shift == 0] = 0.0  # one more pixel would be one step further
     for push in (0.0, *PUSHES):
-        moved = domain.clip(witness + push * reach * np.sign(slopes[0]))
-        image = to_float32(moved, domain).reshape(classifier.network.input_shape)
+        moved = domain.clip(witness + push * reach * directions)
+        image = in_float32(moved, domain.lower, domain.upper)
+        if domain.distance(image.astype(np.float64)) > domain.radius:
+            image = towards(image, domain.centre)
+        image = image.reshape(classifier.network.input_shape)
         distance = domain.distance(image.astype(np.float64))
-        if push and distance > domain.radius:
+        if distance > domain.radius:
             break
         seen = [engine(image[None])[0] for engine in classifier.engines.values()]
         if all(accepts(scores) for scores in seen):
@@ -157,16 +164,13 @@ class Wanted:
 
     def won(self, scores: Image) -> bool:
         """Whether scores say so clearly: a tie, as of two saturated sigmoids, changes nobody's mind."""
+        if not np.isfinite(scores).all():
+            return False
         if self.target is not None:
             return bool(scores[self.target] > np.delete(scores, self.target).max())
         return bool(np.delete(scores, self.label).max() > scores[self.label])
 
 
-def to_float32(point: Vector, domain: Domain) -> Image:
-    """Round to float32 without leaving the box."""
-    image = point.astype(np.float32)
-    too_high = image.astype(np.float64) > domain.upper
-    too_low = image.astype(np.float64) < domain.lower
-    image[too_high] = np.nextafter(image[too_high], np.float32(-np.inf))
-    image[too_low] = np.nextafter(image[too_low], np.float32(np.inf))
-    return image
+def towards(image: Image, centre: Vector) -> Image:
+    """The next numbers of float32 on the way to the centre."""
+    return np.where(image == centre, image, np.nextafter(image, centre.astype(np.float32)))

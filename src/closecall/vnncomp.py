@@ -15,7 +15,7 @@ from closecall.balance import balanced
 from closecall.batched import TooLargeError, refute
 from closecall.bounds import dense_entries, interval_bounds
 from closecall.coarse import SECONDS_TO_LAY_OUT, refute_coarsely
-from closecall.domain import Domain
+from closecall.domain import Domain, in_float32
 from closecall.errors import QueryError, SolverError
 from closecall.layers.maps import MOST_ENTRIES
 from closecall.network import Network
@@ -24,7 +24,7 @@ from closecall.query import Case, Goal
 from closecall.readers import Classifier
 from closecall.readers.vnnlib import Case as PropertyCase
 from closecall.readers.vnnlib import Property
-from closecall.verdict import Replay, replay, to_float32
+from closecall.verdict import Replay, replay
 
 Answer = Literal["sat", "unsat", "unknown", "timeout"]
 
@@ -104,7 +104,7 @@ def search_box(classifier: Classifier, domain: Domain, goal: Goal, seconds: floa
     """Search one box for an input that meets one of the cases."""
     check_values(classifier.network, domain)
     if any(len(case.matrix) == 0 for case in goal.cases):
-        inputs = to_float32(domain.centre, domain).reshape(classifier.network.input_shape)
+        inputs = in_float32(domain.centre, domain.lower, domain.upper).reshape(classifier.network.input_shape)
         return Decision("sat", inputs, first_scores(classifier, inputs))
     try:
         network = balanced(classifier.network, domain).simplified()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.errors import DataError, ModelError
+from closecall.errors import DataError, ModelError, QueryError
 from closecall.network import Network
 from closecall.readers.rounding import rounding_errors
 
@@ -44,8 +44,14 @@ class Classifier:
         images = np.asarray(image, dtype=np.float32)
         if images.size != self.network.input_size:
             raise DataError(f"expected an image of shape {self.network.input_shape}, not {images.shape}.")
-        images = images.reshape(1, *self.network.input_shape)
-        return int(next(iter(self.engines.values()))(images)[0].argmax())
+        if not np.isfinite(images).all():
+            raise QueryError("the image holds NaN or infinity: give finite pixels.")
+        scores = next(iter(self.engines.values()))(images.reshape(1, *self.network.input_shape))[0]
+        if not np.isfinite(scores).all():
+            raise ModelError(
+                f"{self.source} gives this image scores that are not finite: its numbers overflow in float32."
+            )
+        return int(scores.argmax())
 
 
 def agreed(

@@ -17,6 +17,7 @@ from closecall.methods import attack, search_by_batches
 from closecall.problem import Finding, Problem
 from closecall.query import Query
 from closecall.readers import Classifier, read
+from closecall.readers.classifier import SINGLE
 from closecall.search import certify, nearest
 from closecall.stages import Clock
 
@@ -72,23 +73,49 @@ def hear(liar: Liar, norm: str, solvers: Sequence[str] = ()) -> Heard:
             continue
         if said == ("adversarial" if place == "below" else "robust"):
             lies.append(f"{about}: certify says {said} a hair {place} {truth:.9g}")
-    lies += false_claims(claims, truth, about, liar.pixels.unit)
+    lies += false_claims(claims, truth, about, Allowed.of(liar, norm))
     return Heard(tuple(claims), tuple(lies), tuple(refused))
 
 
-def false_claims(claims: Sequence[Claim], truth: float, about: str, unit: float = 1.0) -> list[str]:
+@dataclass(frozen=True)
+class Allowed:
+    """What a bound may be above the truth, and a distance below it.
+
+    A bound by the tolerances of solvers. A distance also by what rounding an image to float32 moves it: one
+    that fools the model is one, though the margin may need a little more.
+    """
+
+    above: float = TOLERANCE
+    below: float = TOLERANCE
+
+    @classmethod
+    def of(cls, liar: Liar, norm: str) -> Allowed:
+        truth = liar.distance(norm)
+        solvers = TOLERANCE * (liar.pixels.unit + (truth if math.isfinite(truth) else 0.0))
+        pixels = len(liar.image)
+        share = {"l1": pixels, "l2": math.sqrt(pixels), "linf": 1.0, "l0": 0.0}[norm]
+        return cls(solvers, solvers + share * SINGLE * float(np.abs(liar.pixels.range).max()))
+
+
+def false_claims(
+    claims: Sequence[Claim], truth: float, about: str, allowed: Allowed | None = None
+) -> list[str]:
     """Claims whose interval does not hold the truth, or does not overlap with another's."""
-    allowed = TOLERANCE * (unit + (truth if math.isfinite(truth) else 0.0))
+    allowed = allowed or Allowed()
     lies = [
         f"{about}: {claim.who} says {claim.lower:.9g} to {claim.upper:.9g}, the truth is {truth:.9g}"
         for claim in claims
-        if not claim.lower - allowed <= truth <= claim.upper + allowed
+        if not claim.lower - allowed.above <= truth <= claim.upper + allowed.below
     ]
     lowest, highest = (
         max(claims, key=lambda claim: claim.lower, default=None),
         min(claims, key=lambda claim: claim.upper, default=None),
     )
-    if lowest is not None and highest is not None and lowest.lower > highest.upper + 2 * allowed:
+    if (
+        lowest is not None
+        and highest is not None
+        and lowest.lower > highest.upper + allowed.above + allowed.below
+    ):
         lies.append(f"{about}: {lowest.who} and {highest.who} contradict each other")
     return lies
 

@@ -27,6 +27,7 @@ class Truth:
     image: Vector
     steps: Steps
     distances: dict[str, float]
+    place: Vector  # around which the network must be the same in every disguise
     planted: bool = False
 
 
@@ -46,7 +47,7 @@ def half_spaces(generator: np.random.Generator) -> Truth:
         steps.append(Compete(width))
     steps.append(Linear(np.vstack([np.zeros(rivals), np.eye(rivals)]), np.zeros(rivals + 1)))
     needed = thresholds + MARGIN - at_image
-    return Truth(image, tuple(steps), nearest_of(image, slopes, needed))
+    return Truth(image, tuple(steps), nearest_of(image, slopes, needed), image)
 
 
 def planted_ball(generator: np.random.Generator) -> Truth:
@@ -62,7 +63,7 @@ def planted_ball(generator: np.random.Generator) -> Truth:
     bump = Linear(np.full((1, 2 * pixels), -steep), np.ones(1))
     scores = Linear(np.array([[0.0], [1.0]]), np.array([0.0, -0.5]))
     steps = (apart, Rectify(), bump, Rectify(), scores)
-    return Truth(image, steps, nearest_in_ball(np.abs(place - image), radius), planted=True)
+    return Truth(image, steps, nearest_in_ball(np.abs(place - image), radius), place, planted=True)
 
 
 def nearest_of(image: Vector, slopes: Vector, needed: Vector) -> dict[str, float]:

@@ -39,6 +39,8 @@ def find_witness(
     """
     generator = np.random.default_rng(seed)
     best: Vector | None = None
+    if out_of_time(until):
+        return None
     radius = first_radius(network, domain, goal)
     misses = 0
     while misses < MISSES_ALLOWED and not out_of_time(until):

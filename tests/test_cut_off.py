@@ -60,9 +60,14 @@ def residual() -> Classifier:
 
 
 @pytest.fixture(scope="module")
-def wide() -> Classifier:
+def deep() -> Classifier:
+    """Far too deep to be settled within any of these tests."""
     torch.manual_seed(0)
-    classifier = read(DNN([400, 400], (1, 20, 20), 10).eval())
+    model = DNN([200] * 6, (1, 20, 20), 10).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 2.0
+    classifier = read(model)
     classifier.prepare()
     return classifier
 
@@ -88,10 +93,10 @@ def test_a_large_network_gets_an_interval(residual: Classifier) -> None:
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 @pytest.mark.parametrize("delay", [0.2, 0.5, 1.0, 1.7])
-def test_the_first_ctrl_c_ends_the_search(wide: Classifier, norm: str, delay: float) -> None:
+def test_the_first_ctrl_c_ends_the_search(deep: Classifier, norm: str, delay: float) -> None:
     timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    verdict = nearest(wide, image_for(wide), norm=norm, time_limit=60.0)
+    verdict = nearest(deep, image_for(deep), norm=norm, time_limit=60.0)
     timer.cancel()
     assert verdict.seconds < delay + 3.0
     assert any("interrupted" in note for note in verdict.notes)
@@ -99,7 +104,7 @@ def test_the_first_ctrl_c_ends_the_search(wide: Classifier, norm: str, delay: fl
 
 
 @pytest.mark.parametrize(("norm", "method"), [*((norm, "auto") for norm in NORMS[:3]), ("linf", "milp")])
-def test_what_was_shown_is_still_there_after_ctrl_c(wide: Classifier, norm: str, method: str) -> None:
+def test_what_was_shown_is_still_there_after_ctrl_c(deep: Classifier, norm: str, method: str) -> None:
     shown: list[tuple[float, float]] = []
 
     def press(lower: float, upper: float, nodes: int, seconds: float) -> None:
@@ -107,11 +112,11 @@ def test_what_was_shown_is_still_there_after_ctrl_c(wide: Classifier, norm: str,
             shown.append((lower, upper))
             signal.raise_signal(signal.SIGINT)
 
-    verdict = nearest(wide, image_for(wide), norm=norm, method=method, time_limit=30.0, on_progress=press)
+    verdict = nearest(deep, image_for(deep), norm=norm, method=method, time_limit=30.0, on_progress=press)
     assert_keeps(verdict, *shown[0])
 
 
-def test_a_ctrl_c_that_a_library_swallows_ends_the_search(wide: Classifier) -> None:
+def test_a_ctrl_c_that_a_library_swallows_ends_the_search(deep: Classifier) -> None:
     calls: list[float] = []
 
     def press(lower: float, upper: float, nodes: int, seconds: float) -> None:
@@ -119,7 +124,7 @@ def test_a_ctrl_c_that_a_library_swallows_ends_the_search(wide: Classifier) -> N
         with suppress(KeyboardInterrupt):  # as it happens to exceptions in destructors
             signal.raise_signal(signal.SIGINT)
 
-    verdict = nearest(wide, image_for(wide), norm="linf", time_limit=30.0, on_progress=press)
+    verdict = nearest(deep, image_for(deep), norm="linf", time_limit=30.0, on_progress=press)
     assert len(calls) == 1
     assert verdict.seconds < 10
     assert_keeps(verdict, 0.0, calls[0])
@@ -135,7 +140,7 @@ def assert_keeps(verdict: Verdict, lower: float, upper: float) -> None:
 @pytest.mark.parametrize("knows", [False, True])
 @pytest.mark.parametrize("zeros", [np.zeros, torch.zeros])
 def test_the_end_of_memory_is_a_sentence(
-    wide: Classifier, monkeypatch: pytest.MonkeyPatch, knows: bool, zeros: Callable[[int], object]
+    deep: Classifier, monkeypatch: pytest.MonkeyPatch, knows: bool, zeros: Callable[[int], object]
 ) -> None:
     def fill_the_memory(problem: Problem) -> None:
         if knows:
@@ -143,14 +148,14 @@ def test_the_end_of_memory_is_a_sentence(
         zeros(2**50)
 
     monkeypatch.setitem(METHODS, "auto", fill_the_memory)
-    query = Query(image_for(wide).ravel(), wide.predict(image_for(wide)), 10, norm="linf")
+    query = Query(image_for(deep).ravel(), deep.predict(image_for(deep)), 10, norm="linf")
     if knows:
-        verdict = answer(wide, query, How(), Clock(10.0), nearest=True)
+        verdict = answer(deep, query, How(), Clock(10.0), nearest=True)
         assert verdict.lower_bound == 0.001
         assert any("memory" in note for note in verdict.notes)
     else:
         with pytest.raises(QueryError, match="memory ran out"):
-            answer(wide, query, How(), Clock(10.0), nearest=True)
+            answer(deep, query, How(), Clock(10.0), nearest=True)
 
 
 def test_no_more_threads_than_the_machine_has() -> None:

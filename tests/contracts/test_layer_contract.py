@@ -38,11 +38,11 @@ def dense() -> LayerCase:
 
 
 def sparse() -> LayerCase:
-    weight = torch.zeros(9, 40, dtype=torch.float64)
+    weight = torch.zeros(9, 160, dtype=torch.float64)
     weight[torch.arange(9), torch.arange(9) * 3] = torch.randn(9, dtype=torch.float64)
     layer = Affine.of([csr_array(weight.numpy())], np.zeros(9))
     assert isinstance(layer.weights[0], csr_array)
-    return LayerCase(layer, lambda x: x @ weight.T, (40,))
+    return LayerCase(layer, lambda x: x @ weight.T, (160,))
 
 
 def addition() -> LayerCase:

@@ -61,14 +61,14 @@ def hear_block(first: int, count: int, solvers: Sequence[str]) -> Block:
 
 
 def hear_all(size: str, out: Path, say: Callable[[str], None]) -> Block:
-    """Hear all liars, a process on every core; blocks that the record holds are not heard again."""
+    """Hear all liars, two processes a core, since who asks a solver mostly waits; what is known is kept."""
     prepare_folder(out)
     record = out / RECORD
     blocks = {block.first: block for block in recorded(record)}
     missing = [first for first in range(0, LIARS[size], BLOCK) if first not in blocks]
     solvers = available()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores(), mp_context=context, initializer=leave_ctrl_c_to_the_parent) as pool:
+    with ProcessPoolExecutor(2 * cores(), mp_context=context, initializer=leave_ctrl_c_to_the_parent) as pool:
         running = [pool.submit(hear_block, first, BLOCK, solvers) for first in missing]
         try:
             for done, future in enumerate(as_completed(running), start=1):

@@ -135,7 +135,9 @@ def replay(
     reach = float(np.abs(shift).max(initial=0.0)) or 1.0
     directions = np.sign(slopes[0])
     if domain.norm.name == "l0":
-        directions[shift == 0] = 0.0  # one more pixel would be one step further
+        # One more pixel would be one step further, but how far those go that change is free.
+        directions[shift == 0] = 0.0
+        reach = float((domain.upper - domain.lower).max())
     for push in (0.0, *PUSHES):
         moved = domain.clip(witness + push * reach * directions)
         image = in_float32(moved, domain.lower, domain.upper)

@@ -108,5 +108,8 @@ def out_of_time(until: float) -> bool:
 
 def usable_threads(wanted: int) -> int:
     """As many threads as are wanted, but no more than the machine lets this process use."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(wanted, allowed))
+    return max(1, min(wanted, usable_cores()))
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -20,6 +19,7 @@ from closecall.bench.soundness.asking import NORMS, hear
 from closecall.bench.soundness.liars import liar
 from closecall.files import append_line, prepare_folder, whole_lines
 from closecall.solvers import available
+from closecall.stages import usable_cores
 
 RECORD = "soundness.jsonl"
 LIARS = {"quick": 300, "full": 10_000}
@@ -68,7 +68,9 @@ def hear_all(size: str, out: Path, say: Callable[[str], None]) -> Block:
     missing = [first for first in range(0, LIARS[size], BLOCK) if first not in blocks]
     solvers = available()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2 * cores(), mp_context=context, initializer=leave_ctrl_c_to_the_parent) as pool:
+    with ProcessPoolExecutor(
+        2 * usable_cores(), mp_context=context, initializer=leave_ctrl_c_to_the_parent
+    ) as pool:
         running = [pool.submit(hear_block, first, BLOCK, solvers) for first in missing]
         try:
             for done, future in enumerate(as_completed(running), start=1):
@@ -83,10 +85,6 @@ def hear_all(size: str, out: Path, say: Callable[[str], None]) -> Block:
                 worker.terminate()
             raise
     return total([blocks[first] for first in range(0, LIARS[size], BLOCK)])
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def leave_ctrl_c_to_the_parent() -> None:

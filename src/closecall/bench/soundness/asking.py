@@ -24,6 +24,7 @@ from closecall.stages import Clock
 SECONDS, SECONDS_FOR_BATCHES = 3.0, 0.5
 BATCHES_EVERY = 4  # of so many liars of a norm, one is shown to the batched bounds, which take their time
 GAP = 1e-4
+ALL_ARE_ASKED = 1000  # liars that are shown to everybody
 HAIR = 1e-5  # of the distance, below and above which a radius is asked for
 TOLERANCE = 1e-6  # what LP and MILP solvers may be off by: of the distance, and this at least
 
@@ -60,7 +61,7 @@ def hear(liar: Liar, norm: str, solvers: Sequence[str] = ()) -> Heard:
     claims: list[Claim] = []
     refused: list[str] = []
     lies: list[str] = []
-    for who, ask in askers(liar, classifier, norm, solvers).items():
+    for who, ask in chosen(liar.seed, askers(liar, classifier, norm, solvers)).items():
         try:
             claims.append(Claim(who, *ask()))
         except ClosecallError as refusal:
@@ -163,6 +164,15 @@ def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]
     if norm == "linf":
         asked["boxes"] = by_engine(lambda problem: close_boxes(problem, Finding(attack(problem), 0.0)))
     return asked
+
+
+def chosen(seed: int, asked: dict[str, Ask]) -> dict[str, Ask]:
+    """All who can be asked about the first liars; of the later ones `auto` and two others in turn."""
+    if seed < ALL_ARE_ASKED:
+        return asked
+    others = [who for who in asked if who != "auto"]
+    turn = seed // len(NORMS)
+    return {who: asked[who] for who in ("auto", *(others[(turn + more) % len(others)] for more in (0, 1)))}
 
 
 def problem_of(liar: Liar, classifier: Classifier, norm: str) -> Problem:

@@ -167,12 +167,12 @@ def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]
 
 
 def chosen(seed: int, asked: dict[str, Ask]) -> dict[str, Ask]:
-    """All who can be asked about the first liars; of the later ones `auto` and two others in turn."""
+    """All who can be asked about the first liars; of the later ones `auto` and two others."""
     if seed < ALL_ARE_ASKED:
         return asked
     others = [who for who in asked if who != "auto"]
-    turn = seed // len(NORMS)
-    return {who: asked[who] for who in ("auto", *(others[(turn + more) % len(others)] for more in (0, 1)))}
+    drawn = np.random.default_rng(seed).permutation(len(others))[:2]
+    return {who: asked[who] for who in ("auto", *(others[place] for place in drawn))}
 
 
 def problem_of(liar: Liar, classifier: Classifier, norm: str) -> Problem:

@@ -24,6 +24,7 @@ from closecall.stages import usable_cores
 RECORD = "soundness.jsonl"
 LIARS = {"quick": 300, "full": 10_000}
 BLOCK = 50
+IN_TURN = (*NORMS, *(norm for norm in NORMS if norm != "l2"))
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,10 @@ class Block:
 
 
 def questions_of(seed: int, solvers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The norm of a liar, and the solver beside HiGHS: both in turn; L2, which takes longest, half as often."""
+    """The norm of a liar, and the solver beside HiGHS, both in turn; L2 takes longest and comes half as often."""
     others = [solver for solver in solvers if solver != "highs"]
-    turn, place = divmod(seed, len(NORMS))
-    norm = NORMS[turn % len(NORMS)] if NORMS[place] == "l2" and turn % 2 else NORMS[place]
-    return norm, (others[turn // 2 % len(others)],) if others else ()
+    turn = seed // len(IN_TURN)
+    return IN_TURN[seed % len(IN_TURN)], (others[turn % len(others)],) if others else ()
 
 
 def hear_block(first: int, count: int, solvers: Sequence[str]) -> Block:

@@ -66,7 +66,7 @@ def hear(liar: Liar, norm: str, solvers: Sequence[str] = ()) -> Heard:
             claims.append(Claim(who, *ask()))
         except ClosecallError as refusal:
             refused.append(f"{who}: {refusal}")
-    for place, share in (("below", 1 - HAIR), ("above", 1 + HAIR)):
+    for place, share in hairs(liar.seed):
         try:
             said = certified(liar, classifier, norm, truth * share)
         except ClosecallError as refusal:
@@ -173,6 +173,12 @@ def chosen(seed: int, asked: dict[str, Ask]) -> dict[str, Ask]:
     others = [who for who in asked if who != "auto"]
     drawn = np.random.default_rng(seed).permutation(len(others))[:2]
     return {who: asked[who] for who in ("auto", *(others[place] for place in drawn))}
+
+
+def hairs(seed: int) -> list[tuple[str, float]]:
+    """The radii to certify, as shares of the distance: both, or of later liars one in turn."""
+    both = [("below", 1 - HAIR), ("above", 1 + HAIR)]
+    return both if seed < ALL_ARE_ASKED else [both[seed % 2]]
 
 
 def problem_of(liar: Liar, classifier: Classifier, norm: str) -> Problem:

@@ -41,7 +41,7 @@ class Block:
 
 
 def questions_of(seed: int, solvers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The norm of a liar, and the solver beside HiGHS, both in turn; L2 takes longest and comes less often."""
+    """The norm of a liar, and the solver beside HiGHS, both in turn; L2, which takes long, less often."""
     others = [solver for solver in solvers if solver != "highs"]
     turn = seed // len(IN_TURN)
     return IN_TURN[seed % len(IN_TURN)], (others[turn % len(others)],) if others else ()

@@ -21,6 +21,16 @@ OUTWARD = 1e-11
 SMALLEST_COEFFICIENT = 1e-6
 
 
+# A phase that has less room than this, and far less than the other, is left open to both: a binary for it
+# would need coefficients that solvers stumble over.
+DUST, DUST_SHARE = 1e-6, 1e-3
+
+
+def is_dust(room: Vector, other: Vector) -> NDArray[np.bool_]:
+    """Which rooms are next to nothing beside the other side's."""
+    return np.asarray((room < DUST) & (room < DUST_SHARE * other))
+
+
 def coefficients(sizes: Vector) -> Vector:
     """Big-Ms for bounds that are at least as large: zero, or no smaller than a solver can tell from zero."""
     return np.where(sizes > 0, np.maximum(sizes, SMALLEST_COEFFICIENT), 0.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from closecall.layers.layer import Vector, coefficients
+from closecall.layers.layer import Vector, coefficients, is_dust
 from closecall.layers.planes import Lead, Planes, bound_positive_part
 from closecall.program import Entries, Expression, Indices, ProgramBuilder
 
@@ -56,13 +56,21 @@ class Relu:
     def encode_tight(
         self, builder: ProgramBuilder, inputs: list[Expression], lower: list[Vector], upper: list[Vector]
     ) -> Expression:
-        """x ≥ a, x ≤ a − l(1 − z), x ≤ u·z, x ≥ 0, z = 1 for active; no z where the sign is known."""
+        """x ≥ a, x ≤ a − l(1 − z), x ≤ u·z, x ≥ 0, z = 1 for active; no z where the sign is known.
+
+        Where it is all but known, no z either: 0 ≤ x − a ≤ −l or x ≤ u alone.
+        """
         (a,), low, high = inputs, lower[0], upper[0]
         active = np.flatnonzero(low >= 0)
-        unstable = np.flatnonzero((low < 0) & (high > 0))
+        is_open = (low < 0) & (high > 0)
+        dust = is_open & (is_dust(-low, high) | is_dust(high, -low))
+        unstable, nearly = np.flatnonzero(is_open & ~dust), np.flatnonzero(dust)
         if len(active):
             on = builder.add_columns("x", np.maximum(low[active], 0.0), high[active])
             builder.add_rows(on - a.taken(active), 0.0, 0.0)
+        if len(nearly):
+            almost = builder.add_columns("x", np.zeros(len(nearly)), high[nearly])
+            builder.add_rows(almost - a.taken(nearly), 0.0, -low[nearly])
         if len(unstable):
             l, u = -coefficients(-low[unstable]), coefficients(high[unstable])  # noqa: E741
             x = builder.add_columns("x", np.zeros(len(u)), u)
@@ -73,6 +81,7 @@ class Relu:
             builder.add_rows(x - z.scaled(u), -np.inf, 0.0)
             builder.note_phases(z, active_when=1)
         blocks = [(active, on)] if len(active) else []
+        blocks += [(nearly, almost)] if len(nearly) else []
         blocks += [(unstable, x)] if len(unstable) else []
         return Expression.scattered(self.size, blocks)
 
@@ -107,12 +116,15 @@ class Relu:
         (a,), low, high = inputs, lower[0], upper[0]
         zeros = np.zeros(self.size)
         most_on, most_off = coefficients(high), coefficients(-low)
-        x = builder.add_columns("x", zeros, most_on)
-        s = builder.add_columns("s", zeros, most_off)
+        # A phase with next to no room is left open to both: only the other one has a row.
+        dust_on, dust_off = is_dust(high, -low), is_dust(-low, high)
+        x = builder.add_columns("x", zeros, np.where(dust_on, np.maximum(high, 0.0), most_on))
+        s = builder.add_columns("s", zeros, np.where(dust_off, np.maximum(-low, 0.0), most_off))
         z = builder.add_columns("z", zeros, np.ones(self.size), integer=True)
         builder.add_rows(x - s - a, 0.0, 0.0)
-        builder.add_rows(x + z.scaled(most_on), -np.inf, most_on)
-        builder.add_rows(s - z.scaled(most_off), -np.inf, 0.0)
+        on, off = np.flatnonzero(~dust_on), np.flatnonzero(~dust_off)
+        builder.add_rows((x + z.scaled(most_on)).taken(on), -np.inf, most_on[on])
+        builder.add_rows((s - z.scaled(most_off)).taken(off), -np.inf, 0.0)
         builder.note_phases(z, active_when=0)
         builder.note_units(x)
         return x

@@ -16,13 +16,16 @@ from typing import Protocol, cast
 import numpy as np
 
 from closecall.errors import InputError, MissingExtraError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Vector, objective_at, violation
-from closecall.solvers.scaling import scaled
+from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at, violation
+from closecall.solvers.scaling import scaled, widest_row
 
 DEFAULT_LIMITS = Limits()
 # Below what a solver may take a coefficient for zero, with a row's largest near 1: HiGHS drops what is below
 # 1e-12 and Gurobi 1e-13, CPLEX cleans coefficients below 1e-10, and SCIP's epsilon is 1e-9.
 SMALLEST_ENTRY = {"highs": 1e-12, "gurobi": 1e-12, "cplex": 1e-10, "scip": 1e-9}
+WIDEST_ROW = (
+    1e6  # beyond this, rounding exceeds the solvers' tolerance of 1e-9, and nothing they say is proven
+)
 START_TOLERANCE = 1e-7  # a start that breaks a row by more than this is no fallback answer
 
 
@@ -77,6 +80,8 @@ def solve(
         left = replace(limits, seconds=max(0.0, limits.seconds - (time.perf_counter() - began)))
         solution = _confirm_unbounded(run, safe.milp, left, solution)
     solution = safe.back(solution)
+    if widest_row(milp) > WIDEST_ROW:
+        solution = _without_claims(solution)
     if start is not None:
         solution = _keep_start(milp, start, solution)
     return replace(
@@ -102,6 +107,12 @@ def _importable(package: str) -> bool:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
+
+
+def _without_claims(solution: Solution) -> Solution:
+    """The point that a solver found in a model whose rows are rounded by more than its tolerance."""
+    status: Status = "limit" if solution.status in ("optimal", "infeasible") else solution.status
+    return replace(solution, status=status, bound=-math.inf)
 
 
 def _confirm_unbounded(run: Solve, milp: Milp, limits: Limits, said: Solution) -> Solution:

@@ -54,7 +54,7 @@ def scaled(milp: Milp, smallest: float) -> Scaled:
     columns = np.where(milp.integer, 1.0, unit_of(largest_of(milp)))
     matrix = without_idle_columns(milp)
     matrix.data = matrix.data * columns[matrix.indices]
-    rows = 1.0 / unit_of(largest_in_rows(matrix))
+    rows = 1.0 / unit_of(largest_in_rows(terms_of(matrix, largest_of(milp) / columns)))
     matrix.data = matrix.data * np.repeat(rows, np.diff(matrix.indptr))
     quadratic = np.zeros(milp.columns) if milp.quadratic is None else milp.quadratic * columns**2
     objective = milp.objective * columns
@@ -94,6 +94,29 @@ def unit_of(sizes: Vector, ordinary: int = ORDINARY) -> Vector:
 
 def largest_of(milp: Milp) -> Vector:
     return np.asarray(np.maximum(np.abs(milp.lower), np.abs(milp.upper)))
+
+
+def widest_row(milp: Milp) -> float:
+    """The most that any term adds to its row, in units of the row's largest entry on a continuous column.
+
+    Where this is W, double precision rounds the row by some 10⁻¹⁵·W, whatever a solver's tolerance is.
+    """
+    matrix = without_idle_columns(milp)
+    continuous = matrix.copy()
+    continuous.data = np.where(milp.integer[matrix.indices], 0.0, matrix.data)
+    units = largest_in_rows(continuous)
+    terms = largest_in_rows(terms_of(matrix, largest_of(milp)))
+    return float((terms / np.where(units > 0, units, np.inf)).max(initial=0.0))
+
+
+def terms_of(matrix: csr_array, largest: Vector) -> csr_array:
+    """The most that each entry adds to its row, or the entry itself on a column without bounds.
+
+    A row is rounded by a share of these, and what a solver calls feasible should be a share of them, too.
+    """
+    sizes = np.where(np.isfinite(largest), largest, 1.0)
+    data = np.abs(matrix.data) * np.maximum(sizes, 1.0)[matrix.indices]
+    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def largest_in_rows(matrix: csr_array) -> Vector:

@@ -16,7 +16,8 @@ from scipy.sparse import csr_array
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Vector
 
-ORDINARY = 10  # doublings that a column, a row or the objective may be from 1 and stay as it is
+FAINT = 1e-5  # of a row's largest entry: below this, solvers lose points to the switch of an integer column
+ORDINARY = 6  # doublings that a column, a row or the objective may be from 1 and stay as it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +130,12 @@ def largest_in_rows(matrix: csr_array) -> Vector:
 def without_small_entries(milp: Milp, smallest: float) -> Milp:
     """Take out what a solver would drop, and widen its rows by as much as it could have added."""
     entries = np.abs(milp.matrix.data)
-    small = (entries < smallest) & (entries > 0)
+    rows = np.repeat(np.arange(milp.rows), np.diff(milp.matrix.indptr))
+    switches = milp.integer[milp.matrix.indices] & (entries < FAINT * largest_in_rows(milp.matrix)[rows])
+    small = ((entries < smallest) | switches) & (entries > 0)
     if not small.any():
         return milp
-    row = np.repeat(np.arange(milp.rows), np.diff(milp.matrix.indptr))[small]
+    row = rows[small]
     most = entries[small] * largest_of(milp)[milp.matrix.indices[small]]
     if not np.isfinite(most).all():
         raise SolverError(

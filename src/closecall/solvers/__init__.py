@@ -20,9 +20,9 @@ from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, o
 from closecall.solvers.scaling import scaled, widest_row
 
 DEFAULT_LIMITS = Limits()
-# Below what a solver may take a coefficient for zero, with a row's largest near 1: HiGHS drops what is below
-# 1e-12 and Gurobi 1e-13, CPLEX cleans coefficients below 1e-10, and SCIP's epsilon is 1e-9.
-SMALLEST_ENTRY = {"highs": 1e-12, "gurobi": 1e-12, "cplex": 1e-10, "scip": 1e-9}
+# Below what a solver may take a coefficient for zero, or lose points to it, with the terms of a row near 1:
+# HiGHS drops what is below 1e-12 and Gurobi 1e-13, CPLEX cleans what is below 1e-10, SCIP's epsilon is 1e-9.
+SMALLEST_ENTRY = 1e-9
 WIDEST_ROW = (
     1e6  # beyond this, rounding exceeds the solvers' tolerance of 1e-9, and nothing they say is proven
 )
@@ -72,7 +72,7 @@ def solve(
         milp = replace(milp, matrix=matrix)
     if start is not None and not np.isfinite(start).all():
         start = None
-    safe = scaled(milp, SMALLEST_ENTRY[solver])
+    safe = scaled(milp, SMALLEST_ENTRY)
     begin = None if start is None else safe.point_there(start)
     limits = safe.limits_there(limits)
     solution = run(safe.milp, limits, begin, safe.progress_back(on_progress))

@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Vector
 
-FAINT = 1e-5  # of a row's largest entry: below this, solvers lose points to the switch of an integer column
-ORDINARY = 6  # doublings that a column, a row or the objective may be from 1 and stay as it is
+FAINT = 1e-4  # of a row's largest entry: below this, solvers lose points to the switch of an integer column
+ORDINARY, ORDINARY_ROW = 6, 10  # doublings that a column or the objective, and a row, may be from 1 and stay
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ def scaled(milp: Milp, smallest: float) -> Scaled:
     columns = np.where(milp.integer, 1.0, unit_of(largest_of(milp)))
     matrix = without_idle_columns(milp)
     matrix.data = matrix.data * columns[matrix.indices]
-    rows = 1.0 / unit_of(largest_in_rows(terms_of(matrix, largest_of(milp) / columns)))
+    rows = 1.0 / unit_of(largest_in_rows(terms_of(matrix, largest_of(milp) / columns)), ORDINARY_ROW)
     matrix.data = matrix.data * np.repeat(rows, np.diff(matrix.indptr))
     quadratic = np.zeros(milp.columns) if milp.quadratic is None else milp.quadratic * columns**2
     objective = milp.objective * columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.sparse import csr_array
 from closecall.errors import SolverError
 from closecall.milp import Milp
 from closecall.solvers import available, solve
-from closecall.solvers.scaling import scaled
+from closecall.solvers.scaling import scaled, widest_row
 
 
 def model(matrix: list[list[float]], row_lower: list[float], upper: list[float], cost: list[float]) -> Milp:
@@ -66,3 +67,31 @@ def test_what_cannot_be_widened_is_refused() -> None:
 def test_columns_fixed_to_zero_do_not_set_the_scale_of_their_row() -> None:
     milp = model([[1.0, 1e14]], [0.5], [1.0, 0.0], [1.0, 0.0])
     assert scaled(milp, 1e-12).milp.matrix.toarray().tolist() == [[1.0, 0.0]]
+
+
+def test_a_faint_switch_is_left_open() -> None:
+    """x ≤ 1e-6·z: whatever z is, x may be 1e-6, which no point of the model that was meant loses by."""
+    milp = model([[-1.0, 1e-6]], [0.0], [1.0, 1.0], [-1.0, 0.0])
+    milp = replace(milp, integer=np.array([False, True]))
+    safe = scaled(milp, 1e-9).milp
+    assert safe.matrix.toarray().tolist() == [[-1.0, 0.0]]
+    assert safe.row_lower[0] == pytest.approx(-1e-6)
+
+
+@pytest.mark.parametrize("solver", available())
+@pytest.mark.parametrize("wide", [1e3, 1e8])
+def test_nothing_is_claimed_of_rows_that_rounding_blurs(solver: str, wide: float) -> None:
+    """minimise z with x ≤ wide·z, x ≥ wide/2: the point is found either way, the bound only in the first."""
+    milp = model([[-1.0, wide], [1.0, 0.0]], [0.0, wide / 2], [wide, 1.0], [0.0, 1.0])
+    milp = replace(milp, integer=np.array([False, True]))
+    assert widest_row(milp) == pytest.approx(wide)
+    solution = solve(milp, solver)
+    assert solution.objective == pytest.approx(1.0)
+    assert solution.bound == (pytest.approx(1.0) if wide == 1e3 else -math.inf)
+    assert solution.status == ("optimal" if wide == 1e3 else "limit")
+
+
+def test_no_proof_of_emptiness_from_rows_that_rounding_blurs() -> None:
+    milp = model([[1.0, -1.0]], [2e8], [1e8, 1e8], [1.0, 0.0])
+    assert solve(milp, "highs").status == "limit"
+    assert solve(milp, "highs").bound == -math.inf

@@ -10,8 +10,12 @@ import torch
 from torch import nn
 
 import closecall
+from closecall.bench.soundness.asking import Allowed, Claim, askers, false_claims
+from closecall.bench.soundness.liars import liar
 from closecall.errors import QueryError
 from closecall.norms import norm_named
+from closecall.readers import read
+from closecall.solvers import available
 
 GREY = np.full((1, 8, 8), 0.5)
 
@@ -49,6 +53,28 @@ def test_the_scale_between_layers_changes_nothing(model: type, norm: str, scale:
     assert plain.distance is not None
     assert said.lower_bound <= plain.distance * (1 + 1e-6)
     assert said.distance >= plain.lower_bound * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("seed", "norm", "method", "solver"),
+    [
+        (131, "linf", "milp-basic", "highs"),  # 0.1767 for 0.1565: a big-M of 1e-6 beside 1
+        (208, "linf", "milp-basic", "highs"),  # robust, for 67.3: rows with terms of 1e7
+        (208, "l1", "milp", "gurobi"),
+        (429, "l2", "milp", "cplex"),  # half a per cent off, at distances of 4e-4
+        (1784, "l1", "milp", "cplex"),
+        (6179, "linf", "milp", "scip"),
+        (7358, "l2", "milp", "gurobi"),  # robust, for 1.19: columns with a room of 1e-11
+    ],
+)
+def test_solvers_no_longer_lie_about_these(seed: int, norm: str, method: str, solver: str) -> None:
+    if solver not in available():
+        pytest.skip(f"{solver} is not installed")
+    suspect = liar(seed)
+    asked = askers(suspect, read(suspect.module, suspect.shape), norm, (solver,))
+    who = method if solver == "highs" else f"{method} ({solver})"
+    claim = Claim(who, *asked[who]())
+    assert false_claims([claim], suspect.distance(norm), suspect.name, Allowed.of(suspect, norm)) == []
 
 
 @pytest.mark.parametrize("low_high", [(-math.inf, math.inf), (0.0, math.inf), (math.nan, 1.0), (-1e39, 1e39)])

@@ -56,15 +56,19 @@ def bench(
 
     if yardsticks == [SOUNDNESS]:
         hear_liars("full" if full else "quick", out, as_json)
-        return
+    else:
+        measure_speed(yardsticks or [], full, mnistfc, out, as_json)
 
+
+def measure_speed(yardsticks: list[str], full: bool, mnistfc: Path | None, out: Path, as_json: bool) -> None:
+    """How fast, beside other methods and solvers."""
     from closecall.cli.progress import waiting
 
     with waiting("starting"):
         from closecall.bench import PAGE, measure_all
         from closecall.bench.yardsticks import yardsticks_named
 
-    chosen = yardsticks_named(yardsticks or [])
+    chosen = yardsticks_named(yardsticks)
     try:
         with waiting("measuring"):
             wrong = measure_all(

@@ -23,9 +23,8 @@ DEFAULT_LIMITS = Limits()
 # Below what a solver may take a coefficient for zero, or lose points to it, with the terms of a row near 1:
 # HiGHS drops what is below 1e-12 and Gurobi 1e-13, CPLEX cleans what is below 1e-10, SCIP's epsilon is 1e-9.
 SMALLEST_ENTRY = 1e-9
-WIDEST_ROW = (
-    1e6  # beyond this, rounding exceeds the solvers' tolerance of 1e-9, and nothing they say is proven
-)
+# Beyond this, double precision rounds a row by more than the solvers' tolerance of 1e-9.
+WIDEST_ROW = 1e6
 START_TOLERANCE = 1e-7  # a start that breaks a row by more than this is no fallback answer
 
 

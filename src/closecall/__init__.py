@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 from closecall._version import __version__
 
 if TYPE_CHECKING:
-    from closecall.attack_batch import attack
-    from closecall.encode import Costs
+    from closecall.ask.attack import attack
+    from closecall.ask.ideal import Ideal, ideal
+    from closecall.ask.nearest import certify, nearest
+    from closecall.encoding.encode import Costs
     from closecall.errors import ClosecallError
-    from closecall.ideal_image import Ideal, ideal
     from closecall.models import load
     from closecall.readers import read
-    from closecall.search import certify, nearest
-    from closecall.verdict import Verdict
+    from closecall.verdict.verdict import Verdict
 
 # Names are imported when first used, so that `import closecall` does not wait for torch or scipy.
 _HOMES = {
     "ClosecallError": "closecall.errors",
-    "Costs": "closecall.encode",
-    "Ideal": "closecall.ideal_image",
-    "Verdict": "closecall.verdict",
-    "attack": "closecall.attack_batch",
-    "certify": "closecall.search",
-    "ideal": "closecall.ideal_image",
+    "Costs": "closecall.encoding.encode",
+    "Ideal": "closecall.ask.ideal",
+    "Verdict": "closecall.verdict.verdict",
+    "attack": "closecall.ask.attack",
+    "certify": "closecall.ask.nearest",
+    "ideal": "closecall.ask.ideal",
     "load": "closecall.models",
-    "nearest": "closecall.search",
+    "nearest": "closecall.ask.nearest",
     "read": "closecall.readers",
 }
 

@@ -8,9 +8,9 @@ import pytest
 
 from closecall.bench.yardsticks import YARDSTICKS, Instance, instances_in, yardsticks_named
 from closecall.errors import InputError
-from closecall.methods import METHODS
 from closecall.models import zoo_names
-from closecall.norms import norm_named
+from closecall.question.norms import norm_named
+from closecall.search.methods import METHODS
 from closecall.solvers import SOLVERS
 
 

@@ -16,10 +16,10 @@ def test_the_names_are_those_of_the_package() -> None:
     from closecall.bench.yardsticks import YARDSTICKS
     from closecall.cli.asking import PRESETS
     from closecall.data import KNOWN_NAMES
-    from closecall.methods import METHODS
     from closecall.models import MODELS
     from closecall.models.zoo import zoo_names
-    from closecall.norms import NORMS
+    from closecall.question.norms import NORMS
+    from closecall.search.methods import METHODS
     from closecall.solvers import SOLVERS
 
     assert completion.DATASETS == KNOWN_NAMES

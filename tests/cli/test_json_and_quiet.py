@@ -124,11 +124,11 @@ def test_capsules(run: Callable, tmp_path: Path, drawn: str) -> None:
 def test_demo(run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    import closecall.demo
+    import closecall.demo.run
 
-    short = replace(closecall.demo.PLAN, epochs=4, batch=128, threads=1)
-    monkeypatch.setitem(closecall.demo.run_demo.__kwdefaults__, "plan", short)
-    monkeypatch.setitem(closecall.demo.run_demo.__kwdefaults__, "images", 1)
+    short = replace(closecall.demo.run.PLAN, epochs=4, batch=128, threads=1)
+    monkeypatch.setitem(closecall.demo.run.run_demo.__kwdefaults__, "plan", short)
+    monkeypatch.setitem(closecall.demo.run.run_demo.__kwdefaults__, "images", 1)
     ran = run("demo", "--out", tmp_path, "--json")
     assert (ran.code, ran.err) == (0, "")
     assert only_object(ran.out) == {"page": str(tmp_path / "report.html"), "folder": str(tmp_path)}

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from closecall.ask.nearest import nearest
 from closecall.compare import subjects as subjects_module
 from closecall.compare.comparison import Comparison
 from closecall.compare.distances import choose_images, measure_distances
 from closecall.compare.results import DistanceRow
 from closecall.compare.subjects import Subject, subjects_of
-from closecall.search import nearest
 
 
 def first_subjects(comparison: Comparison) -> list[Subject]:

@@ -9,13 +9,13 @@ from typing import cast
 import numpy as np
 import pytest
 
-from closecall.attacks import find_witness
+from closecall.ask.export import export_milp
+from closecall.ask.nearest import nearest
+from closecall.attacks.gradient import find_witness
 from closecall.compare.comparison import Comparison
 from closecall.compare.encodings import Rung, matched_accuracy, measure_encodings, milp_sizes
 from closecall.compare.subjects import subjects_of
-from closecall.export import export_milp
-from closecall.query import Query
-from closecall.search import nearest
+from closecall.question.question import Query
 
 
 def rung(family: str, accuracy: float, units: int) -> Rung:

@@ -11,10 +11,10 @@ import torch
 from scipy.sparse import csr_array
 from torch.nn import functional as F
 
-from closecall.layers import Affine, Layer, Maximum, Relu
-from closecall.layers.maps import Sliding, average_pool, convolution, max_pool_windows
 from closecall.milp import Limits
-from closecall.program import Expression, ProgramBuilder
+from closecall.milp.builder import Expression, ProgramBuilder
+from closecall.network.layers import Affine, Layer, Maximum, Relu
+from closecall.network.windows import Sliding, average_pool, convolution, max_pool_windows
 from closecall.solvers import solve
 
 torch.set_num_threads(1)

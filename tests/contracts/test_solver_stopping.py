@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from closecall.milp import Limits, Milp, Vector, objective_at, violation
+from closecall.arrays import Vector
+from closecall.milp import Limits, Milp, objective_at, violation
 from closecall.solvers import available, solve
 
 INF = float("inf")

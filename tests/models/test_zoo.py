@@ -16,12 +16,12 @@ import torch
 from closecall import data
 from closecall.bounds import linear_bounds
 from closecall.data import Dataset
-from closecall.domain import Domain
 from closecall.errors import ModelError
 from closecall.models import CNN, DNN, build, count_parameters, count_units, describe, load, zoo_names
 from closecall.models.store import description_bytes
 from closecall.models.zoo import WEIGHTS
-from closecall.norms import NORMS
+from closecall.question.domain import Domain
+from closecall.question.norms import NORMS
 from closecall.readers import read
 from closecall.train import TrainingPlan
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from closecall.errors import DataError, ModelError
-from closecall.layers import Affine
 from closecall.network import Network, Node
+from closecall.network.layers import Affine
 from closecall.readers.classifier import Images, agreed, squeezed
 
 WEIGHT = np.random.default_rng(0).normal(size=(3, 4))

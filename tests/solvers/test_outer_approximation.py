@@ -10,8 +10,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from closecall.arrays import Vector
 from closecall.errors import SolverError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Vector, objective_at, violation
+from closecall.milp import Limits, Milp, OnProgress, Solution, objective_at, violation
 from closecall.solvers import available, highs, solve
 from closecall.solvers.outer_approximation import solve_quadratic
 

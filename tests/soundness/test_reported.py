@@ -13,7 +13,7 @@ import closecall
 from closecall.bench.soundness.asking import Allowed, Claim, askers, false_claims
 from closecall.bench.soundness.liars import liar
 from closecall.errors import QueryError
-from closecall.norms import norm_named
+from closecall.question.norms import norm_named
 from closecall.readers import read
 from closecall.solvers import available
 

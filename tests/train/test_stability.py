@@ -17,11 +17,11 @@ from closecall import data, models
 from closecall.bounds import interval_bounds, linear_bounds
 from closecall.cli import app
 from closecall.data import Dataset
-from closecall.domain import Domain
 from closecall.errors import InputError, ModelError
-from closecall.layers import Relu
 from closecall.models import CNN, DNN, build
-from closecall.norms import NORMS
+from closecall.network.layers import Relu
+from closecall.question.domain import Domain
+from closecall.question.norms import NORMS
 from closecall.readers import read
 from closecall.train import TrainingPlan, train
 from closecall.train.batches import split

@@ -11,9 +11,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from closecall.bench.record import Measurement
 from closecall.bench.summary import Summary, kind_of, median
-from closecall.pictures import new_figure, png_bytes
 from closecall.report.numbers import SOLVER_NAMES
 from closecall.report.style import SERIES
+from closecall.verdict.picture import new_figure, png_bytes
 
 PANELS_IN_A_ROW = 3
 MARKERS = ("o", "s", "^", "D", "v")  # with the colours every pair comes once in thirty

@@ -75,7 +75,7 @@ def measure(question: Question, contender: Contender, known: dict[str, Any]) -> 
 @cache
 def load_beforehand(solver: str) -> None:
     """Import what a first search would import, so that no question pays for it."""
-    importlib.import_module("closecall.batched")
+    importlib.import_module("closecall.search.crown")
     importlib.import_module(f"closecall.solvers.{solver}")
 
 

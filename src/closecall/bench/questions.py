@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall import data
+from closecall.ask.nearest import certify, nearest
+from closecall.ask.vnncomp import decide
 from closecall.bench.yardsticks import Contender, Family, Instance, Run, Yardstick, instances_in
 from closecall.bounds import linear_bounds
 from closecall.data import Dataset
 from closecall.models.zoo import ZOO_PREFIX, zoo_names
-from closecall.query import Query
+from closecall.question.question import Query
 from closecall.readers import Classifier, read
 from closecall.readers.vnnlib import Property, read_property
-from closecall.search import certify, nearest
-from closecall.vnncomp import decide
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,7 +90,7 @@ def pick(dataset: str, index: int | None, split: str) -> Picked:
 
 
 def _from_file(model: str, image: Path, label: int | None, shape: tuple[int, ...] | None) -> Subject:
-    from closecall.images import picture_of
+    from closecall.question.images import picture_of
 
     classifier = read_model(model, shape)
     pixels = picture_of(image, classifier.network.input_shape)

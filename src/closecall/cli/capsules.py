@@ -50,7 +50,7 @@ def perturb(
 ) -> None:
     """Draw how the reconstruction changes as each dimension of the longest capsule moves by −0.25 to 0.25."""
     with _drawing(model, dataset, out) as (network, images):
-        from closecall.capsule_pictures import perturbation_sheet, write_figure
+        from closecall.models.capsules.pictures import perturbation_sheet, write_figure
 
         write_figure(perturbation_sheet(network, images.image(index), images.class_names), out)
     sentence = (
@@ -72,7 +72,7 @@ def reconstruct(
 ) -> None:
     """Draw images over their reconstructions, with label and prediction, failures included."""
     with _drawing(model, dataset, out) as (network, images):
-        from closecall.capsule_pictures import choose_images, reconstruction_rows, write_figure
+        from closecall.models.capsules.pictures import choose_images, reconstruction_rows, write_figure
 
         chosen = choose_images(network, images, first, count, failures)
         write_figure(reconstruction_rows(network, chosen), out)
@@ -92,7 +92,7 @@ def routing(
 ) -> None:
     """Draw the coupling coefficients, and the lengths of the class capsules, over the routing iterations."""
     with _drawing(model, dataset, out) as (network, images):
-        from closecall.capsule_pictures import coupling_maps, write_figure
+        from closecall.models.capsules.pictures import coupling_maps, write_figure
 
         write_figure(coupling_maps(network, images.image(index), images.class_names), out)
     sentence = (
@@ -108,7 +108,7 @@ def _drawing(model: str, dataset: str | None, out: Path) -> Iterator[tuple[CapsN
     from closecall.files import prepare_file
 
     with waiting("drawing"):
-        from closecall.capsule_pictures import check_format
+        from closecall.models.capsules.pictures import check_format
 
         check_format(out)
         network, images = _load(model, dataset)

@@ -35,7 +35,7 @@ def demo(
 
     prepare_folder(out)
     with waiting("starting"):
-        from closecall.demo import run_demo
+        from closecall.demo.run import run_demo
     try:
         page = run_demo(out, lines_console(as_json), showing_a_question, waiting)
     except KeyboardInterrupt:

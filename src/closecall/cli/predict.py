@@ -10,10 +10,10 @@ from closecall.cli import app
 from closecall.cli import options as o
 from closecall.cli.asking import check_place, class_names_of, pick, read_shape
 from closecall.cli.output import print_json
-from closecall.naming import class_named
+from closecall.verdict.naming import class_named
 
 if TYPE_CHECKING:
-    from closecall.predicting import Prediction
+    from closecall.ask.predict import Prediction
 
 MOST_SHOWN = 5
 
@@ -36,7 +36,7 @@ def predict(
 
     check_place(dataset, index, image)
     with waiting("reading the model and the image"):
-        from closecall.predicting import predict as classify
+        from closecall.ask.predict import predict as classify
 
         picked = None if dataset is None else pick(dataset, index, split)
         shape = read_shape(input_shape)

@@ -16,8 +16,8 @@ from closecall.cli.output import print_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from closecall.ideal_image import Ideal
-    from closecall.verdict import Verdict
+    from closecall.ask.ideal import Ideal
+    from closecall.verdict.verdict import Verdict
 
 UNRESOLVED = 3
 
@@ -70,8 +70,8 @@ def nearest(
     subject = find_subject(model, dataset, index, split, image, label, input_shape)
 
     def search(report: Any) -> Verdict:
-        from closecall.encode import Costs
-        from closecall.search import nearest as find_nearest
+        from closecall.ask.nearest import nearest as find_nearest
+        from closecall.encoding.encode import Costs
 
         costs = Costs(unit_cost, inactive_penalty, class_cost)
         return find_nearest(
@@ -126,7 +126,7 @@ def certify(
     subject = find_subject(model, dataset, index, split, image, label, input_shape)
 
     def search(report: Any) -> Verdict:
-        from closecall.search import certify as find_any
+        from closecall.ask.nearest import certify as find_any
 
         return find_any(
             subject.classifier, subject.image, subject.label, radius=radius, **asked, **how,
@@ -177,7 +177,7 @@ def ideal(
     }
 
     def save(folder: Path) -> None:
-        from closecall.saved import save_ideal
+        from closecall.verdict.saved import save_ideal
 
         save_ideal({**record, "image": None}, found.image, folder, title=f"the ideal {names[target]}")
 
@@ -191,7 +191,7 @@ def find_best(model: str, shape: tuple[int, ...] | None, target: int, wishes: Ma
 
     try:
         with waiting("reading the model"):
-            from closecall.ideal_image import ideal as find_ideal
+            from closecall.ask.ideal import ideal as find_ideal
 
             classifier = read_model(model, shape)
         with showing_interval("lead") as report:
@@ -206,7 +206,7 @@ def check_how(how: Mapping[str, Any]) -> None:
     from closecall.errors import MissingExtraError
 
     with waiting("starting"):
-        from closecall.search import How
+        from closecall.ask.nearest import How
         from closecall.solvers import available
 
         How(**how)
@@ -238,7 +238,7 @@ def answer(search: Any, model: str, subject: Subject, out: Path | None, as_json:
     }
 
     def save(folder: Path) -> None:
-        from closecall.saved import save_verdict
+        from closecall.verdict.saved import save_verdict
 
         save_verdict(verdict, folder, model=model, class_names=names, origin=subject.origin)
 

@@ -14,7 +14,7 @@ from closecall.cli.completion import FORMS, complete_model, one_of
 from closecall.cli.output import print_json
 
 if TYPE_CHECKING:
-    from closecall.encode import Form
+    from closecall.encoding.encode import Form
 
 REFUTED = 1
 
@@ -39,8 +39,8 @@ def replay(
     from closecall.cli.progress import waiting
 
     with waiting("reading and running the model"):
-        from closecall.checking import check_verdict
-        from closecall.saved import load_verdict
+        from closecall.verdict.checking import check_verdict
+        from closecall.verdict.saved import load_verdict
 
         saved = load_verdict(folder)
         source = saved.model if model is None else model
@@ -98,9 +98,9 @@ def export_milp(
     from closecall.files import explaining_failed_writes, prepare_file
 
     with waiting("starting"):
-        from closecall.encode import Costs
-        from closecall.export import export_milp as milp_of
-        from closecall.lp_format import check_suffix, write_milp
+        from closecall.ask.export import export_milp as milp_of
+        from closecall.encoding.encode import Costs
+        from closecall.milp.lp_format import check_suffix, write_milp
 
     check_suffix(out)
     asked = meaning(preset, norm=norm, target=target, cap=cap, margin=margin, ratio=ratio, outputs=outputs)

@@ -13,7 +13,7 @@ from closecall.cli.asking import read_shape
 from closecall.cli.output import print_json
 
 if TYPE_CHECKING:
-    from closecall.vnncomp import Decision
+    from closecall.ask.vnncomp import Decision
 
 
 @app.command("vnncomp")
@@ -34,10 +34,10 @@ def vnncomp(
     from closecall.files import explaining_failed_writes, prepare_file
 
     with waiting("reading the model and the property"):
+        from closecall.ask.nearest import How
+        from closecall.ask.vnncomp import decide
         from closecall.readers import read
         from closecall.readers.vnnlib import read_property
-        from closecall.search import How
-        from closecall.vnncomp import decide
 
         how = How(time_limit=time_limit, threads=threads)
         classifier = read(model, read_shape(input_shape))

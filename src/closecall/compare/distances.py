@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from closecall.attack_batch import attack
+from closecall.ask.attack import attack
+from closecall.ask.nearest import nearest
 from closecall.compare.comparison import Comparison, picture
 from closecall.compare.results import DistanceRow
 from closecall.compare.subjects import Subject
 from closecall.compare.torch_attack import attack_module
-from closecall.search import nearest
 
 
 def choose_images(comparison: Comparison) -> list[int]:

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from closecall.attacks import find_witness
+from closecall.ask.nearest import nearest
+from closecall.attacks.gradient import find_witness
 from closecall.bounds import linear_bounds
 from closecall.compare.comparison import FIRST_SEED, Comparison
 from closecall.compare.contenders import Contender
 from closecall.compare.presets import cnn_config, is_small
 from closecall.compare.results import EncodingRow, MilpAnswer
 from closecall.compare.subjects import Subject, trained_subject
-from closecall.encode import encode
+from closecall.encoding.encode import encode
 from closecall.models import count_parameters, count_units
-from closecall.query import Query
+from closecall.question.question import Query
 from closecall.readers import Classifier
-from closecall.search import nearest
 
 FAMILIES = ("dnn", "cnn")
 LADDER_HIDDEN = 10  # units of the dense layer of a ladder's CNN

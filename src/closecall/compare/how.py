@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 
 from closecall._version import __version__
+from closecall.ask.nearest import DEFAULT_GAP
 from closecall.bench.measure import PACKAGES, processor
 from closecall.compare.comparison import FIRST_SEED, Comparison
 from closecall.compare.contenders import Contender
@@ -19,8 +20,7 @@ from closecall.compare.presets import BASELINE_HIDDEN, BASELINE_KERNELS
 from closecall.compare.record import Measurement
 from closecall.compare.results import HowMade, ModelRow
 from closecall.compare.subjects import MOST_UNITS
-from closecall.query import DEFAULT_MARGIN
-from closecall.search import DEFAULT_GAP
+from closecall.question.question import DEFAULT_MARGIN
 from closecall.train import TrainingPlan
 
 SEEDS_FOR_A_SPREAD = 3

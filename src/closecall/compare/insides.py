@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from closecall.capsule_pictures import STEPS, perturbed
 from closecall.compare.comparison import Comparison, picture
 from closecall.compare.results import CapsuleRow, Dimensions, Reconstruction
 from closecall.compare.subjects import Subject
 from closecall.data import Dataset
 from closecall.models import CapsNet
+from closecall.models.capsules.pictures import STEPS, perturbed
 
 RECONSTRUCTIONS = 8
 

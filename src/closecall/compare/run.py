@@ -29,7 +29,7 @@ from closecall.compare.subjects import subjects_of
 from closecall.compare.tables import write_tables
 from closecall.errors import InputError
 from closecall.files import prepare_folder, write_whole
-from closecall.norms import norm_named
+from closecall.question.norms import norm_named
 from closecall.train.threads import using_threads
 
 SETTINGS = "comparison.json"

@@ -105,7 +105,7 @@ def brought_subject(comparison: Comparison, contender: Contender) -> Subject:
         module = load(contender.source)
         check_fit(module, comparison.test)
         return module_subject(contender, None, module, describe(contender.source))
-    from closecall.predicting import open_scorer
+    from closecall.ask.predict import open_scorer
 
     shape, _, score = open_scorer(contender.source)
     if shape != comparison.test.input_shape:

@@ -11,13 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from closecall.attacks import find_witness
+from closecall.arrays import Image, Vector
+from closecall.attacks.gradient import find_witness
 from closecall.models import CapsNet, build
 from closecall.network import Network, Node
-from closecall.query import Query
-
-Vector = NDArray[np.float64]
-Image = NDArray[np.float32]
+from closecall.question.question import Query
 
 PUSHES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # added to the shift where rounding to float32 loses the flip
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from closecall.errors import UnsupportedLayerError
-from closecall.layers.maps import Shape, Sliding
+from closecall.network.windows import Shape, Sliding
 from closecall.readers import arithmetic, choosing
 from closecall.readers.arithmetic import Operand, total
 from closecall.readers.choosing import Comparison

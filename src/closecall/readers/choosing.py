@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
+from closecall.arrays import Matrix
 from closecall.errors import UnsupportedLayerError
-from closecall.layers import Affine
-from closecall.layers.layer import Matrix
-from closecall.layers.maps import Shape, check_entries
+from closecall.network.layers import Affine
+from closecall.network.windows import Shape, check_entries
 from closecall.readers import arithmetic
 from closecall.readers.arithmetic import Operand
 from closecall.readers.graph import GraphBuilder

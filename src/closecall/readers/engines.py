@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from closecall.layers.maps import Shape
+from closecall.network.windows import Shape
 from closecall.readers.classifier import Engine, Images
 
 FATAL = 4

@@ -14,10 +14,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array, eye_array, kron
 
+from closecall.arrays import Indices, Matrix
 from closecall.errors import ModelError, UnsupportedLayerError
-from closecall.layers import Affine, Layer, Maximum, Relu
-from closecall.layers.layer import Matrix
-from closecall.layers.maps import (
+from closecall.network import Network, Node, drop_unread
+from closecall.network.layers import Affine, Layer, Maximum, Relu
+from closecall.network.windows import (
     Shape,
     Sliding,
     adaptive_average_pool,
@@ -27,17 +28,7 @@ from closecall.layers.maps import (
     max_pool_windows,
     transposed_convolution,
 )
-from closecall.network import Network, Node, drop_unread
-from closecall.readers.tensor import (
-    Array,
-    Indices,
-    Tensor,
-    broadcast,
-    chosen,
-    diagonal,
-    normal_axes,
-    scattered,
-)
+from closecall.readers.tensor import Array, Tensor, broadcast, chosen, diagonal, normal_axes, scattered
 
 MOST_VALUES = 5_000_000
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from closecall.layers.maps import Shape
+from closecall.network.windows import Shape
 from closecall.readers.classifier import Engine, Images
 from closecall.readers.engines import in_batches, open_session, run_session
 from closecall.readers.torch import number_type

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from closecall.errors import ModelError, UnsupportedLayerError
-from closecall.layers.maps import Shape, check_entries
+from closecall.network.windows import Shape, check_entries
 from closecall.readers import arithmetic, choosing
 from closecall.readers import onnx_layers as layers
 from closecall.readers import onnx_shapes as shapes

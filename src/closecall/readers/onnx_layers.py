@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.errors import ModelError, UnsupportedLayerError
-from closecall.layers.maps import Shape, Sliding, check_entries
+from closecall.network.windows import Shape, Sliding, check_entries
 from closecall.readers import arithmetic, choosing
 from closecall.readers.choosing import Comparison
 from closecall.readers.graph import GraphBuilder

@@ -13,7 +13,7 @@ import onnx
 from numpy.typing import NDArray
 
 from closecall.errors import ModelError
-from closecall.layers.maps import Shape, check_entries
+from closecall.network.windows import Shape, check_entries
 from closecall.readers.classifier import first_line
 
 STANDARD = ("", "ai.onnx")  # two names of the domain of the standard operators

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.errors import ModelError, UnsupportedLayerError
-from closecall.layers.maps import check_entries
+from closecall.network.windows import check_entries
 from closecall.readers import choosing
 from closecall.readers.onnx_layers import Call, Result, Value
 from closecall.readers.onnx_single import moved as moved_alone

@@ -11,11 +11,12 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from closecall.arrays import Indices
 from closecall.errors import UnsupportedLayerError
-from closecall.layers.maps import check_entries
+from closecall.network.windows import check_entries
 from closecall.readers.classifier import first_line
 from closecall.readers.engines import open_session
-from closecall.readers.tensor import Indices, Tensor
+from closecall.readers.tensor import Tensor
 
 Values = NDArray[Any]
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from closecall.layers import Affine, Layer, Maximum
-from closecall.layers.layer import Matrix
+from closecall.arrays import Matrix, Vector
 from closecall.network import Network
-
-Vector = NDArray[np.float64]
+from closecall.network.layers import Affine, Layer, Maximum
 
 
 def rounding_errors(network: Network, values: list[Vector], precision: float) -> Vector:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from closecall.arrays import Indices
 from closecall.errors import ModelError, UnsupportedLayerError
-from closecall.layers.maps import Shape, check_entries
+from closecall.network.windows import Shape, check_entries
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

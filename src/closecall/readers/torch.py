@@ -21,13 +21,14 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
+from closecall.arrays import Indices
 from closecall.errors import ModelError, UnsupportedLayerError
-from closecall.layers.maps import Shape
+from closecall.network.windows import Shape
 from closecall.readers.aten import CHOICES, COMPARISONS, CONSTANTS, JOINS, MOVES, OPERATIONS
 from closecall.readers.choosing import Comparison
 from closecall.readers.classifier import SINGLE, first_line
 from closecall.readers.graph import GraphBuilder
-from closecall.readers.tensor import Array, Indices, Tensor
+from closecall.readers.tensor import Array, Tensor
 
 
 @dataclass(frozen=True)

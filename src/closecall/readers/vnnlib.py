@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from closecall.arrays import Vector
 from closecall.errors import QueryError
-from closecall.layers.maps import MOST_ENTRIES
+from closecall.network.windows import MOST_ENTRIES
 from closecall.readers.brackets import Expression, forms, read_text, shown
 from closecall.readers.formulas import (
     Constraint,
@@ -32,7 +32,6 @@ from closecall.readers.formulas import (
     longest,
 )
 
-Vector = NDArray[np.float64]
 Box = tuple[Vector, Vector]
 MOST_CONSTRAINTS = 1_000_000
 LARGEST_INPUT = 1e18  # networks compute in float32, and solvers take 1e20 for infinity

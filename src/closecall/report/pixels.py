@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from closecall.pictures import as_picture
+from closecall.verdict.picture import as_picture
 
 RISEN, FALLEN = (214, 69, 65), (58, 124, 188)
 

@@ -15,8 +15,9 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from closecall.arrays import Vector
 from closecall.errors import InputError, MissingExtraError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at, violation
+from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective_at, violation
 from closecall.solvers.scaling import scaled, widest_row
 
 DEFAULT_LIMITS = Limits()

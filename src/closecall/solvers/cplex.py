@@ -13,8 +13,9 @@ import numpy as np
 from cplex.callbacks import Context
 from cplex.exceptions import CplexError, CplexSolverError, error_codes
 
+from closecall.arrays import Vector
 from closecall.errors import SolverError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
+from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective_at
 from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 
 TOLERANCES: dict[str, float] = {

@@ -14,8 +14,9 @@ import numpy as np
 from gurobipy import GRB
 from scipy.sparse import csr_array, diags_array, vstack
 
+from closecall.arrays import Vector
 from closecall.errors import SolverError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
+from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective_at
 from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 
 TOLERANCES: dict[str, float] = {

@@ -12,8 +12,9 @@ from typing import Any
 import highspy
 import numpy as np
 
+from closecall.arrays import Vector
 from closecall.errors import SolverError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
+from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective_at
 from closecall.solvers.outer_approximation import solve_quadratic
 from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 

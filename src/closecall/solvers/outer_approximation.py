@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from closecall.arrays import Vector
 from closecall.errors import SolverError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at, violation
+from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective_at, violation
 from closecall.solvers.tangents import ROW_TOLERANCE, Tangents
 
 SolveLinear = Callable[[Milp, Limits, Vector | None, OnProgress | None], Solution]

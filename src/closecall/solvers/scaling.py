@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
+from closecall.arrays import Vector
 from closecall.errors import SolverError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Vector
+from closecall.milp import Limits, Milp, OnProgress, Solution
 
 FAINT = 1e-4  # of a row's largest entry: below this, solvers lose points to the switch of an integer column
 ORDINARY, ORDINARY_ROW = 6, 10  # doublings that a column or the objective, and a row, may be from 1 and stay

@@ -13,8 +13,9 @@ import numpy as np
 from pyscipopt import SCIP_EVENTTYPE, SCIP_STAGE, Eventhdlr, Model
 from pyscipopt.scip import Expr, ExprCons, Term
 
+from closecall.arrays import Vector
 from closecall.errors import SolverError
-from closecall.milp import Limits, Milp, OnProgress, Solution, Status, Vector, objective_at
+from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective_at
 from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 from closecall.solvers.silence import without_lines
 

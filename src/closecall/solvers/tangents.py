@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from closecall.milp import Milp, Vector
+from closecall.arrays import Vector
+from closecall.milp import Milp
 
 ROW_TOLERANCE = 1e-9  # what the linear solver may break a tangent by
 FIRST_TANGENTS = 5  # per column, spread over its bounds

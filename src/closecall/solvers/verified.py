@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from closecall.milp import Limits, Milp, Vector
+from closecall.arrays import Vector
+from closecall.milp import Limits, Milp
 from closecall.solvers import solve
-from closecall.solvers.warm import ROUNDING, WarmProgram
+from closecall.solvers.incremental_lp import ROUNDING, WarmProgram
 
 
 @dataclass(frozen=True, eq=False)

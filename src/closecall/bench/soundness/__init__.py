@@ -17,9 +17,9 @@ from pathlib import Path
 
 from closecall.bench.soundness.asking import NORMS, hear
 from closecall.bench.soundness.liars import liar
+from closecall.clock import usable_cores
 from closecall.files import append_line, prepare_folder, whole_lines
 from closecall.solvers import available
-from closecall.stages import usable_cores
 
 RECORD = "soundness.jsonl"
 LIARS = {"quick": 300, "full": 10_000}

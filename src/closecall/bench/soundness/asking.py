@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from closecall.balance import balanced
+from closecall.ask.nearest import certify, nearest
 from closecall.bench.soundness.liars import Liar
 from closecall.bench.soundness.truths import MARGIN
-from closecall.boxed import close_boxes
+from closecall.bounds.balance import balanced
+from closecall.clock import Clock
 from closecall.errors import ClosecallError
-from closecall.methods import attack, search_by_batches
-from closecall.problem import Finding, Problem
-from closecall.query import Query
+from closecall.question.question import Query
 from closecall.readers import Classifier, read
 from closecall.readers.classifier import SINGLE
-from closecall.search import certify, nearest
-from closecall.stages import Clock
+from closecall.search.lp.boxes import close_boxes
+from closecall.search.methods import attack, search_by_batches
+from closecall.search.problem import Finding, Problem
 
 SECONDS, SECONDS_FOR_BATCHES = 3.0, 0.5
 BATCHES_EVERY = 4  # of so many liars of a norm, one is shown to the batched bounds, which take their time

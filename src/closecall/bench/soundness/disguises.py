@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from closecall.bench.soundness.steps import Compete, Detour, Linear, Rectify, Step, Steps, Vector
+from closecall.arrays import Vector
+from closecall.bench.soundness.steps import Compete, Detour, Linear, Rectify, Step, Steps
 
 Disguise = Callable[[np.random.Generator, Steps], Steps]
 

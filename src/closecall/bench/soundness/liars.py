@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from closecall.arrays import Vector
 from closecall.bench.soundness.disguises import DISGUISES, exact_in_float32
-from closecall.bench.soundness.steps import Detour, Linear, Steps, Vector, computed, module_of
+from closecall.bench.soundness.steps import Detour, Linear, Steps, computed, module_of
 from closecall.bench.soundness.truths import Truth, half_spaces, planted_ball
 
 PLANTED_SHARE = 0.4

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-Vector = NDArray[np.float64]
+from closecall.arrays import Vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from closecall.arrays import Vector
 from closecall.bench.soundness.steps import Compete, Linear, Rectify, Step, Steps
-
-Vector = NDArray[np.float64]
 
 MARGIN = 0.001
 HALVINGS = 200

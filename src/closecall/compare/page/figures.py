@@ -16,10 +16,10 @@ from closecall.compare.page.names import title_of
 from closecall.compare.page.sheets import dimension_sheet, gallery_sheet, overlap_sheet, reconstruction_sheet
 from closecall.compare.results import Results
 from closecall.files import prepare_folder, write_whole
-from closecall.pictures import new_figure
 from closecall.report import Axis, Chart, Curve
 from closecall.report.numbers import NORM_NAMES
 from closecall.report.style import SERIES
+from closecall.verdict.picture import new_figure
 
 FAINT = "#666b73"
 IN_A_ROW = 2

@@ -13,9 +13,9 @@ from closecall.compare.page.gallery import MOST_SHOWN, pictured
 from closecall.compare.page.known import Known, upper_of
 from closecall.compare.page.names import title_of
 from closecall.compare.results import CapsuleRow, Dimensions, DistanceRow, OverlapRow, Picture, Results
-from closecall.pictures import as_picture, new_figure
 from closecall.report import difference_pixels
 from closecall.report.numbers import NORM_NAMES, rounded_up
+from closecall.verdict.picture import as_picture, new_figure
 
 SIDE = 112  # pixels of the canvas for a picture's side
 GAP = 14

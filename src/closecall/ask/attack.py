@@ -1,0 +1,87 @@
+"""attack(): adversarial images for a whole batch, as foolbox and ART give them, without a proof."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from closecall.attacks.gradient import find_witness
+from closecall.errors import QueryError
+from closecall.question.images import fitted, pixels_of, turned
+from closecall.question.norms import norm_named
+from closecall.question.question import DEFAULT_MARGIN, Query
+from closecall.readers import Classifier, read
+from closecall.verdict.replay import Wanted, replay
+
+
+class Attacked(NamedTuple):
+    """Adversarial images, their distances, whether there is one; where not: the original and infinity."""
+
+    images: NDArray[np.float32]
+    distances: NDArray[np.float64]
+    success: NDArray[np.bool_]
+
+
+def attack(
+    model: object,
+    images: ArrayLike,
+    labels: ArrayLike,
+    *,
+    norm: str | float = "linf",
+    radius: float | None = None,
+    margin: float = DEFAULT_MARGIN,
+    pixel_range: tuple[float, float] = (0.0, 1.0),
+) -> Attacked:
+    """Search near each image by gradient; every image given back as a success fools the model in float32.
+
+    `images` is (N, …) and `labels` (N,). An image that is misclassified already is its own adversarial, at
+    distance 0. For the nearest image with a proof, ask `nearest`.
+    """
+    batch = pixels_of(images).astype(np.float32)
+    known = np.asarray(labels)
+    if batch.ndim < 2 or known.shape != (len(batch),):
+        raise QueryError(
+            f"expected images (N, …) and labels (N,), got {batch.shape} and {known.shape}: "
+            "put a single image in a batch of one."
+        )
+    classifier = model if isinstance(model, Classifier) else read(model, batch.shape[1:])
+    found = batch.copy()
+    distances = np.full(len(batch), np.inf)
+    for index, (image, label) in enumerate(zip(batch, known, strict=True)):
+        query = Query(
+            fitted(image.astype(np.float64), classifier.network.input_shape).ravel(),
+            int(label),
+            classifier.network.classes,
+            norm=norm_named(norm).name,
+            radius=np.inf if radius is None else radius,
+            margin=margin,
+            pixel_range=pixel_range,
+        )
+        moved, distances[index] = attack_one(classifier, query)
+        taken = moved.reshape(classifier.network.input_shape)
+        found[index] = (
+            np.moveaxis(taken, 2, 0) if turned(image.shape, taken.shape) else taken.reshape(image.shape)
+        )
+    return Attacked(found, distances, np.isfinite(distances))
+
+
+def attack_one(classifier: Classifier, query: Query) -> tuple[NDArray[np.float32], float]:
+    original = query.image.astype(np.float32)
+    wanted = Wanted(query.label, None)
+    if wanted.accepts(classifier.predict(original)):
+        return original, 0.0
+    domain, goal = query.domain(), query.goal()
+    witness = find_witness(classifier.network, domain, goal)
+    if witness is None:
+        return original, np.inf
+    seen = replay(
+        classifier,
+        classifier.network,
+        domain,
+        goal,
+        witness,
+        wanted.won,
+    )
+    return (original, np.inf) if seen is None else (seen.image, seen.distance)

@@ -1,0 +1,218 @@
+"""ideal(): the image that a network finds the best example of a class, and a bound on how good one can be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall._version import __version__
+from closecall.arrays import Vector
+from closecall.ask.nearest import DEFAULT_GAP, How, whole_number
+from closecall.attacks.gradient import climb_freely
+from closecall.bounds import MOST_GIGABYTES, linear_bounds, maximise
+from closecall.bounds.balance import balanced
+from closecall.clock import Clock, usable_threads
+from closecall.encoding.encode import Costs, Form, NetworkRows, add_costs, encode_network
+from closecall.encoding.model_size import ModelSize
+from closecall.errors import QueryError
+from closecall.milp import Limits, OnProgress
+from closecall.network import Network
+from closecall.question.domain import Domain
+from closecall.question.goal import Case, Goal
+from closecall.question.norms import norm_named
+from closecall.question.question import DEFAULT_MARGIN, check_classes, check_pixel_range, pixel_limits
+from closecall.readers import Classifier, read
+from closecall.solvers import solve
+from closecall.verdict.naming import class_named
+
+CLIMB_SHARE, BOUNDS_SHARE = 0.1, 0.3  # of the time left
+
+
+@dataclass(frozen=True, eq=False)
+class Ideal:
+    """The best image found for a class: its lead y_t − max y_j, and the proven most that any image can reach.
+
+    `outcome` is `ideal` when the gap is closed, else `unresolved`; with the paper's costs it is `optimal for
+    costs`, and the lead is not what was maximised.
+    """
+
+    outcome: str
+    target: int
+    lead: float
+    lead_bound: float | None
+    predicted: int
+    replayed: bool
+    seconds: float
+    nodes: int
+    solver: str
+    network_sha256: str
+    image: NDArray[np.float32] = field(repr=False)
+    scores: Vector = field(repr=False)
+    notes: tuple[str, ...] = ()
+    version: str = __version__
+
+    def summary(self, class_names: Sequence[str] | None = None) -> str:
+        """The answer in one sentence; a class that has a name is given with it."""
+        target = class_named(self.target, class_names)
+        if self.outcome == "optimal for costs":
+            return f"Optimal for the given costs: an image of class {target}, lead {self.lead:.6g}."
+        if self.outcome == "ideal":
+            return f"Ideal image of class {target}: lead {self.lead:.6g}, proven that none has more."
+        if self.lead_bound is None:
+            return f"Best image found of class {target}: lead {self.lead:.6g}, with no proof."
+        return (
+            f"Best image found of class {target}: lead {self.lead:.6g}, proven that none has more than "
+            f"{self.lead_bound:.6g}."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the arrays, ready for JSON."""
+        return {key: value for key, value in vars(self).items() if key not in ("image", "scores")}
+
+
+def ideal(
+    model: object,
+    target: int,
+    *,
+    pixel_range: tuple[float, float] = (0.0, 1.0),
+    unit_cost: float = 0.0,
+    inactive_penalty: float = 0.0,
+    class_cost: float = 0.0,
+    input_shape: tuple[int, ...] | None = None,
+    solver: str = "highs",
+    time_limit: float = 60.0,
+    threads: int = 1,
+    gap: float = DEFAULT_GAP,
+    on_progress: OnProgress | None = None,
+) -> Ideal:
+    """Maximise y_t − max y_j over the box; or, given costs, minimise the paper's objective with t on top."""
+    how = How("milp", solver, time_limit, threads, gap, on_progress)
+    clock = Clock(time_limit)
+    classifier = model if isinstance(model, Classifier) else read(model, input_shape)
+    network = classifier.network
+    check_classes(network.classes)
+    target = whole_number("target", target)
+    if not 0 <= target < network.classes:
+        raise QueryError(f"the target must be from 0 to {network.classes - 1}, got {target}.")
+    low, high = pixel_limits(pixel_range)
+    check_pixel_range(low, high)
+    middle = np.full(network.input_size, (low + high) / 2)
+    domain = Domain(middle, np.full_like(middle, low), np.full_like(middle, high), norm_named("linf"))
+    costs = Costs(unit_cost, inactive_penalty, class_cost)
+    return best_example(classifier, domain, target, how, clock, costs)
+
+
+def best_example(
+    classifier: Classifier, domain: Domain, target: int, how: How, clock: Clock, costs: Costs
+) -> Ideal:
+    with clock.stage("read"):
+        classifier.prepare()
+        network = classifier.network if costs.any else balanced(classifier.network, domain)
+    goal = Goal((leads_over_all(target, network.classes),))
+    search = Search(network, domain, goal, costs)
+    with clock.noting_interrupts(), suppress(KeyboardInterrupt):
+        search.run(how, clock)
+    image = search.best.astype(np.float32).reshape(network.input_shape)
+    lead = lead_of(network, goal, image.astype(np.float64).ravel())
+    bound = max(lead, search.most) if not costs.any else None
+    closed = search.solved if bound is None else bound - lead <= how.gap * max(1.0, abs(lead))
+    predicted = classifier.predict(image)
+    return Ideal(
+        outcome=("optimal for costs" if costs.any else "ideal") if closed else "unresolved",
+        target=target,
+        lead=lead,
+        lead_bound=None if bound is None or math.isinf(bound) else bound,
+        predicted=predicted,
+        replayed=predicted == target,
+        seconds=clock.seconds,
+        nodes=search.nodes,
+        solver=how.solver,
+        network_sha256=classifier.network.fingerprint,
+        image=image,
+        scores=network.forward(image.astype(np.float64).reshape(1, -1))[0],
+        notes=classifier.notes,
+    )
+
+
+class Search:
+    """The best image so far, and the most that any image can lead by: by linear bounds, then a solver."""
+
+    def __init__(self, network: Network, domain: Domain, goal: Goal, costs: Costs) -> None:
+        self.network, self.domain, self.goal, self.costs = network, domain, goal, costs
+        self.best = domain.centre
+        self.most = math.inf
+        self.nodes = 0
+        self.solved = False
+
+    def run(self, how: How, clock: Clock) -> None:
+        network, domain = self.network, self.domain
+        self.best = climb_freely(network, domain, self.goal, until=clock.share(CLIMB_SHARE))
+        bounds = linear_bounds(network, domain, clock.share(BOUNDS_SHARE))
+        rows = self.goal.cases[0].matrix
+        self.most = float(maximise(network, domain, bounds, len(network.nodes), rows).min())
+        form: Form = "paper" if self.costs.any else "tight"
+        size = ModelSize.of(network, bounds, form)
+        if size.gigabytes <= MOST_GIGABYTES and size.seconds <= clock.left:
+            self.solve(encode_network(network, domain, bounds, form), how, clock, size)
+
+    def solve(self, rows: NetworkRows, how: How, clock: Clock, size: ModelSize) -> None:
+        network, goal, costs = self.network, self.goal, self.costs
+        objective = ideal_objective(rows, goal, costs)
+        seconds = max(0.0, clock.left - size.seconds_to_stop)
+        solution = solve(
+            rows.builder.build(objective),
+            how.solver,
+            Limits(seconds, usable_threads(how.threads), how.gap / 2),
+            on_progress=None if costs.any else lead_progress(how.on_progress, network, goal, self.best),
+        )
+        self.nodes, self.solved = solution.nodes, solution.status == "optimal"
+        self.most = min(self.most, -solution.bound)
+        if solution.values is not None:
+            found = self.domain.clip(rows.pixels.at(solution.values))
+            if costs.any or lead_of(network, goal, found) > lead_of(network, goal, self.best):
+                self.best = found
+
+
+def leads_over_all(target: int, classes: int) -> Case:
+    rivals = [j for j in range(classes) if j != target]
+    rows = np.zeros((len(rivals), classes))
+    rows[:, target] = 1.0
+    rows[np.arange(len(rivals)), rivals] = -1.0
+    return Case(rows, np.zeros(len(rivals)))
+
+
+def ideal_objective(rows: NetworkRows, goal: Goal, costs: Costs) -> Vector:
+    """Minimise −lead with y_t − y_j ≥ lead for all j; or the paper's costs with y_t ahead by the margin."""
+    leads = rows.scores.mapped(goal.cases[0].matrix)
+    if costs.any:
+        rows.builder.add_rows(leads, DEFAULT_MARGIN, np.inf)
+        objective = np.zeros(rows.builder.width)
+        add_costs(rows, objective, costs, goal)
+        return objective
+    lead = rows.builder.add_columns("lead", np.array([-np.inf]), np.array([np.inf]))
+    rows.builder.add_rows(leads - lead.taken(np.zeros(len(leads), dtype=np.int64)), 0.0, np.inf)
+    objective = np.zeros(rows.builder.width)
+    objective[-1] = -1.0
+    return objective
+
+
+def lead_of(network: Network, goal: Goal, point: Vector) -> float:
+    return float(goal.slack(network.forward(point[None]))[0])
+
+
+def lead_progress(report: OnProgress | None, network: Network, goal: Goal, best: Vector) -> OnProgress | None:
+    """Turn the solver's −lead into the interval of the lead."""
+    if report is None:
+        return None
+    known = lead_of(network, goal, best)
+
+    def forward(lower: float, upper: float, nodes: int, seconds: float) -> None:
+        report(max(known, -upper), -lower, nodes, seconds)
+
+    return forward

@@ -1,0 +1,1 @@
+"""Adversarial images without a proof."""

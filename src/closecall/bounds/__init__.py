@@ -1,0 +1,33 @@
+"""What every unit can be at most and at least within a domain."""
+
+from closecall.bounds.linear import (
+    MOST_GIGABYTES,
+    Bounds,
+    all_excluded,
+    certified_radius,
+    check_finite,
+    dense_entries,
+    dense_gigabytes,
+    entries,
+    excluded,
+    interval_bounds,
+    linear_bounds,
+    maximise,
+    rows_at_once,
+)
+
+__all__ = [
+    "MOST_GIGABYTES",
+    "Bounds",
+    "all_excluded",
+    "certified_radius",
+    "check_finite",
+    "dense_entries",
+    "dense_gigabytes",
+    "entries",
+    "excluded",
+    "interval_bounds",
+    "linear_bounds",
+    "maximise",
+    "rows_at_once",
+]

@@ -1,0 +1,250 @@
+"""Lower and upper bounds on every node of a network over a domain: intervals, then linear bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from closecall.arrays import OUTWARD, Indices, Matrix, Vector
+from closecall.clock import out_of_time
+from closecall.errors import QueryError
+from closecall.network import Network, Node
+from closecall.network.layers import Affine, Maximum, Relu
+from closecall.question.domain import Domain
+from closecall.question.goal import Case, Goal
+
+ROWS_AT_ONCE = 512
+# A chunk of rows ends in a fraction of a second, and takes no more than a fraction of a gigabyte.
+MULTIPLICATIONS_AT_ONCE = 2e8
+NUMBERS_AT_ONCE = 4e6
+SORTING_A_PIXEL = 100  # multiplications that take as long
+
+MOST_GIGABYTES = 3.0
+# In float64 and in float32: the whole network, the same within a radius, and that without its dead units.
+BYTES_FOR_EACH_ENTRY = 3 * (8 + 4)
+
+BISECTIONS = 6
+FIRST_SHARE = 1 / 8  # of the radius, where the bisection begins
+SMALLEST_SHARE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """lower[i] ≤ value i ≤ upper[i] for the image (i = 0) and every node of the network."""
+
+    lower: tuple[Vector, ...]
+    upper: tuple[Vector, ...]
+
+    def of(self, sources: tuple[int, ...]) -> tuple[list[Vector], list[Vector]]:
+        return [self.lower[source] for source in sources], [self.upper[source] for source in sources]
+
+    def sums(self, node: Node) -> Vector:
+        """The most that the terms of each unit of a node add up to without their signs."""
+        if isinstance(node.layer, Affine):
+            largest = [np.maximum(np.abs(self.lower[s]), np.abs(self.upper[s])) for s in node.inputs]
+            return node.layer.sums(largest)
+        source = node.inputs[0]
+        size = np.maximum(np.abs(self.lower[source]), np.abs(self.upper[source]))
+        return size if isinstance(node.layer, Relu) else np.full(node.layer.size, size.max(initial=0.0))
+
+    def undecided(self, network: Network) -> int:
+        """How many ReLU units of unknown sign and pooling windows of unknown winner are left."""
+        count = 0
+        for node in network.nodes:
+            low, high = self.lower[node.inputs[0]], self.upper[node.inputs[0]]
+            if isinstance(node.layer, Relu):
+                count += int(((low < 0) & (high > 0)).sum())
+            elif isinstance(node.layer, Maximum):
+                count += int((node.layer.candidates(low, high).sum(axis=1) > 1).sum())
+        return count
+
+
+Refine = Callable[[Bounds, int], tuple[Vector, Vector]]
+
+
+def interval_bounds(network: Network, domain: Domain) -> Bounds:
+    """Interval arithmetic over the smallest box around the domain: the paper's basic model."""
+    return forward_bounds(network, domain, None)
+
+
+def linear_bounds(network: Network, domain: Domain, until: float = math.inf) -> Bounds:
+    """Linear bounds (CROWN) over the domain itself, never wider than the interval bounds.
+
+    Units that are not reached by the perf_counter time `until` keep their interval bounds.
+    """
+
+    def refine(known: Bounds, node_id: int) -> tuple[Vector, Vector]:
+        low, high = known.lower[node_id].copy(), known.upper[node_id].copy()
+        units = units_worth_refining(network, node_id, low, high)
+        step = max(1, rows_at_once(network, domain, node_id) // 2)
+        for begin in range(0, len(units), step):
+            if out_of_time(until):
+                break
+            some = units[begin : begin + step]
+            both = maximise(network, domain, known, node_id, rows_of_units(some, len(low)))
+            high[some] = np.minimum(high[some], both[: len(some)])
+            low[some] = np.maximum(low[some], -both[len(some) :])
+        return low, high
+
+    return forward_bounds(network, domain, refine)
+
+
+def rows_of_units(units: Indices, width: int) -> csr_array:
+    """The rows that give some entries of a vector, then those that give their negatives."""
+    count = 2 * len(units)
+    signs = np.repeat([1.0, -1.0], len(units))
+    return csr_array((signs, np.tile(units, 2), np.arange(count + 1)), shape=(count, width))
+
+
+def rows_at_once(network: Network, domain: Domain, node_id: int) -> int:
+    """How many rows on a node can be carried back to the image in a short time and in little memory."""
+    layers = [node.layer for node in network.nodes[:node_id]]
+    weights = [weight for layer in layers if isinstance(layer, Affine) for weight in layer.weights]
+    cost = float(sum(entries(weight) for weight in weights))
+    if domain.norm.name != "linf":
+        cost += SORTING_A_PIXEL * network.input_size
+    widest = max([network.input_size, *(layer.size for layer in layers)])
+    fitting = min(MULTIPLICATIONS_AT_ONCE / max(1.0, cost), NUMBERS_AT_ONCE / widest)
+    return max(2, min(2 * ROWS_AT_ONCE, int(fitting)))
+
+
+def dense_entries(network: Network) -> int:
+    """How many entries the affine maps of a network have, zeros included."""
+    sizes = [network.input_size, *(node.layer.size for node in network.nodes)]
+    affine = [node for node in network.nodes if isinstance(node.layer, Affine)]
+    return sum(node.layer.size * sizes[source] for node in affine for source in node.inputs)
+
+
+def dense_gigabytes(network: Network) -> float:
+    """The memory that batched bounds would take for their matrices."""
+    return BYTES_FOR_EACH_ENTRY * dense_entries(network) / 1e9
+
+
+def entries(matrix: Matrix) -> int:
+    return int(matrix.nnz if issparse(matrix) else matrix.size)
+
+
+def forward_bounds(network: Network, domain: Domain, refine: Refine | None) -> Bounds:
+    """Walk through the nodes; refine what a ReLU, a maximum or the outside world reads."""
+    box = domain.box()
+    lower, upper = [box[0]], [box[1]]
+    worth = {source for node in network.nodes if not isinstance(node.layer, Affine) for source in node.inputs}
+    worth.add(len(network.nodes))
+    for node_id, node in enumerate(network.nodes, start=1):
+        low, high = node.layer.interval([lower[s] for s in node.inputs], [upper[s] for s in node.inputs])
+        check_finite(low, high)
+        lower.append(low)
+        upper.append(high)
+        if refine is not None and node_id in worth and not isinstance(node.layer, Relu):
+            lower[-1], upper[-1] = refine(Bounds(tuple(lower), tuple(upper)), node_id)
+    return Bounds(tuple(lower), tuple(upper))
+
+
+def check_finite(low: Vector, high: Vector) -> None:
+    """Refuse to go on with numbers that say nothing: a comparison with NaN is false, which is not a proof."""
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise QueryError(
+            "the network's values overflow somewhere in the pixel range: give the pixel range that images "
+            "really have, or a model with smaller weights."
+        )
+
+
+def units_worth_refining(network: Network, node_id: int, low: Vector, high: Vector) -> NDArray[np.int64]:
+    """All units, except those of known sign where only ReLUs read the node."""
+    readers = [node.layer for node in network.nodes if node_id in node.inputs]
+    if readers and all(isinstance(layer, Relu) for layer in readers):
+        return np.flatnonzero((low < 0) & (high > 0))
+    return np.arange(len(low))
+
+
+def maximise(
+    network: Network, domain: Domain, known: Bounds, node_id: int, rows: Vector | csr_array
+) -> Vector:
+    """Upper bounds on rows·(value of the node) over the domain, by substituting linear bounds backwards.
+
+    A row r on the output of a layer is rounded, at each entry, by a share of all that is added up there, even
+    where most of it cancels. That shifts the result by no more than the same share of |r| · `sums`.
+    """
+    pending = {node_id: rows}
+    constant = np.zeros(rows.shape[0])
+    magnitude = np.zeros(rows.shape[0])
+    for current in range(node_id, 0, -1):
+        coefficients = pending.pop(current, None)
+        if coefficients is None:
+            continue
+        node = network.nodes[current - 1]
+        if not isinstance(node.layer, Affine):
+            coefficients = dense(coefficients)
+        parts, offset = node.layer.bound_above(coefficients, *known.of(node.inputs))
+        constant += offset
+        magnitude += np.abs(offset) + abs(coefficients) @ known.sums(node)
+        for source, part in zip(node.inputs, parts, strict=True):
+            pending[source] = pending[source] + dense(part) if source in pending else dense(part)
+    if 0 in pending:
+        constant = constant + domain.maximum(dense(pending[0]))
+    return np.asarray(constant + OUTWARD * magnitude)
+
+
+def dense(matrix: Matrix) -> Vector:
+    return np.asarray(matrix.toarray() if issparse(matrix) else matrix)
+
+
+def excluded(network: Network, domain: Domain, case: Case, known: Bounds) -> bool:
+    """Whether some row of the case is out of reach everywhere in the domain."""
+    most = maximise(network, domain, known, len(network.nodes), case.matrix)
+    return bool((most < case.threshold).any())
+
+
+def all_excluded(network: Network, domain: Domain, goal: Goal, known: Bounds) -> bool:
+    """Whether every case has some row that is out of reach everywhere in the domain."""
+    most = maximise(
+        network, domain, known, len(network.nodes), np.vstack([case.matrix for case in goal.cases])
+    )
+    short = most < np.concatenate([case.threshold for case in goal.cases])
+    starts = np.cumsum([0, *(len(case.threshold) for case in goal.cases[:-1])])
+    return bool(np.logical_or.reduceat(short, starts).all())
+
+
+def certified_radius(
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    until: float,
+    *,
+    proven: float = 0.0,
+    trials: int = BISECTIONS,
+    on_radius: Callable[[float], None] | None = None,
+) -> float:
+    """A radius, found by bisection below the domain's, at which linear bounds alone exclude every case.
+
+    Interval bounds on the units are at hand at once: they give a first radius. Zero if the domain has no
+    finite radius. `until` is a perf_counter time; `on_radius` is told each radius that is proven.
+    """
+    beyond, smallest = domain.radius, SMALLEST_SHARE * domain.radius
+    if math.isinf(beyond):
+        return proven
+
+    def holds(radius: float, until: float) -> bool:
+        smaller = domain.within(radius)
+        held = all_excluded(network, smaller, goal, linear_bounds(network, smaller, until))
+        if held and on_radius is not None:
+            on_radius(radius)
+        return held
+
+    first = FIRST_SHARE * beyond
+    while proven == 0 and first > smallest and not out_of_time(until):
+        proven, first = first if holds(first, -math.inf) else 0.0, FIRST_SHARE * first
+    for _ in range(trials):
+        if out_of_time(until):
+            break
+        radius = math.sqrt(max(proven, FIRST_SHARE**2 * beyond) * beyond)
+        if holds(radius, until):
+            proven = radius
+        else:
+            beyond = radius
+    return proven

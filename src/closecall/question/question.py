@@ -1,0 +1,152 @@
+"""One question about one image, and what counts as an answer to it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from closecall.arrays import Vector
+from closecall.errors import QueryError
+from closecall.question.domain import Domain, in_float32
+from closecall.question.goal import Case, Goal
+from closecall.question.norms import norm_named
+
+Outputs = Literal["logits", "relu"]
+
+DEFAULT_MARGIN = 0.001
+# Images are replayed in float32, which ends at 3e38: pixels must leave a network room to multiply and add.
+LARGEST_PIXEL = 1e9
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Find an image that the network classifies otherwise: as `target`, or as anything but `label`.
+
+    Additive margin m (targeted): y_t ≥ y_j + m for all j ≠ t; untargeted: y_t ≥ y_label + m for some t.
+    With a ratio ρ on logits, m = ln ρ, which is p_t ≥ ρ·p_j on softmax probabilities. With a ratio on
+    ReLU outputs: y_t ≥ ρ·y_j and y_t ≥ margin, since all-zero outputs would satisfy the first alone.
+    """
+
+    image: Vector
+    label: int
+    classes: int
+    target: int | None = None
+    norm: str = "l1"
+    radius: float = math.inf
+    cap: float | None = None
+    margin: float = DEFAULT_MARGIN
+    ratio: float | None = None
+    outputs: Outputs = "logits"
+    pixel_range: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        check_classes(self.classes)
+        for name in ("radius", "cap", "margin", "ratio"):
+            if name not in ("cap", "ratio") or getattr(self, name) is not None:
+                check_number(name, getattr(self, name))
+        low, high = pixel_limits(self.pixel_range)
+        image = np.asarray(self.image, dtype=np.float64)
+        check(bool(np.isfinite(image).all()), "the image holds NaN or infinity: give finite pixels.")
+        check_pixel_range(low, high)
+        check(
+            bool((image >= low).all() and (image <= high).all()),
+            f"pixels must lie in [{low:g}, {high:g}], got [{image.min():g}, {image.max():g}]: "
+            "scale the image or give its own pixel range.",
+        )
+        check_class("label", self.label, self.classes)
+        if self.target is not None:
+            check_class("target", self.target, self.classes)
+            check(
+                self.target != self.label,
+                f"the target {self.target} is the label itself: choose another class or 'any'.",
+            )
+        check(self.radius > 0, f"the radius must be positive, got {self.radius:g}.")
+        check(self.cap is None or self.cap > 0, f"the cap must be positive, got {self.cap}.")
+        check(
+            math.isfinite(self.margin) and self.margin > 0,
+            f"the margin must be positive, got {self.margin:g}: with 0 the nearest image is a tie.",
+        )
+        check(
+            self.ratio is None or (math.isfinite(self.ratio) and self.ratio > 1),
+            f"the ratio must be larger than 1, got {self.ratio}.",
+        )
+        check(
+            self.outputs in ("logits", "relu"), f"outputs must be 'logits' or 'relu', got {self.outputs!r}."
+        )
+        object.__setattr__(self, "norm", norm_named(self.norm).name)
+        # The model sees the image in float32, so that is the original which distances are measured from.
+        object.__setattr__(self, "image", in_float32(image, low, high).astype(np.float64))
+
+    def domain(self) -> Domain:
+        """The box, the cap and the ball."""
+        centre = np.asarray(self.image, dtype=np.float64).ravel()
+        reach = math.inf if self.cap is None else self.cap
+        lower = np.maximum(self.pixel_range[0], centre - reach)
+        upper = np.minimum(self.pixel_range[1], centre + reach)
+        return Domain(centre, lower, upper, norm_named(self.norm), self.radius)
+
+    def goal(self) -> Goal:
+        if self.target is not None:
+            rivals = [j for j in range(self.classes) if j != self.target]
+            return Goal((self._beats(self.target, rivals),))
+        return Goal(tuple(self._beats(t, [self.label]) for t in range(self.classes) if t != self.label))
+
+    def _beats(self, winner: int, rivals: list[int]) -> Case:
+        proportional = self.ratio is not None and self.outputs == "relu"
+        factor = self.ratio if self.ratio is not None and proportional else 1.0
+        rows = np.zeros((len(rivals), self.classes))
+        rows[:, winner] = 1.0
+        rows[np.arange(len(rivals)), rivals] = -factor
+        if not proportional:
+            lead = self.margin if self.ratio is None else math.log(self.ratio)
+            return Case(rows, np.full(len(rivals), lead))
+        rows = np.vstack([rows, np.eye(self.classes)[winner]])
+        return Case(rows, np.array([0.0] * len(rivals) + [self.margin]))
+
+
+def paper_target(label: int, classes: int) -> int:
+    """The target of the paper, (d + 5) mod 10, for any number of classes."""
+    return (label + classes // 2) % classes
+
+
+def check(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise QueryError(sentence)
+
+
+def check_number(name: str, value: object) -> None:
+    check(
+        isinstance(value, numbers.Real) and not isinstance(value, bool),
+        f"the {name} must be a number, got {value!r}.",
+    )
+
+
+def pixel_limits(pixel_range: tuple[float, float]) -> tuple[float, float]:
+    """The ends of the pixel range, if it has two."""
+    pair = isinstance(pixel_range, (tuple, list)) and len(pixel_range) == 2
+    check(pair, f"the pixel range must be two numbers such as (0, 1), got {pixel_range!r}.")
+    for end in pixel_range:
+        check_number("end of the pixel range", end)
+    return pixel_range[0], pixel_range[1]
+
+
+def check_classes(classes: int) -> None:
+    given = f"{classes} score" if classes == 1 else f"{classes} scores"
+    check(classes >= 2, f"the model gives {given} per image: a classifier needs at least two classes.")
+
+
+def check_class(name: str, value: int, classes: int) -> None:
+    check(0 <= value < classes, f"the {name} must be from 0 to {classes - 1}, got {value}.")
+
+
+def check_pixel_range(low: float, high: float) -> None:
+    check(
+        bool(np.abs([low, high]).max() <= LARGEST_PIXEL),
+        f"the pixel range must be finite and within ±{LARGEST_PIXEL:g}, got {low:g} to {high:g}: give the "
+        "range that images really have.",
+    )
+    check(low < high, f"the pixel range must rise, got {low:g} to {high:g}: give the smaller number first.")

@@ -1,0 +1,1 @@
+"""How a question is answered: README.md shows the whole search on one page."""

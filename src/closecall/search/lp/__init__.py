@@ -1,0 +1,1 @@
+"""Branch and bound over linear programs, for networks small enough for them."""

@@ -1,0 +1,185 @@
+"""One thread's part in searching a tree: dives from open nodes, each an LP from its parent's basis.
+
+Branching is by pseudo-costs, tried out by a few dual simplex steps until they are reliable; a dive follows
+the more promising child until there is none. A node is left when weak duality, recomputed here, proves that
+it holds nothing better than the incumbent. One that HiGHS calls infeasible without a proof that can be
+checked is left too, but then its own bound is all that the tree claims.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from closecall.arrays import Vector
+from closecall.search.lp.open_nodes import Frontier, Node, Parent, Picks
+from closecall.search.lp.pseudo_costs import PseudoCosts
+from closecall.search.lp.relaxation import Relaxation
+from closecall.solvers.incremental_lp import Basis, WarmProgram
+
+TRIALS = 16  # candidates tried out at a node
+RELIABLE = 8  # trials after which a pseudo-cost is believed, where there are few choices
+TRIALS_OF_ALL = 600  # for each entry of all choices together: with many choices, each must do with fewer
+TRIAL_STEPS = 50  # dual simplex steps of a trial
+OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
+BEYOND = 1e-8
+LEAST_SECONDS = 0.01  # for an LP that is begun just before the deadline
+NEARLY_MADE = 4  # points with at most so many open choices are worth a look as incumbents
+
+
+class Diver:
+    """A program of its own, the frontier and the pseudo-costs of all."""
+
+    def __init__(self, number: int, relaxation: Relaxation, frontier: Frontier, gains: PseudoCosts) -> None:
+        self.number = number
+        self.relaxation = relaxation
+        self.frontier = frontier
+        self.gains = gains
+        self.program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
+        self.reliable = min(RELIABLE, max(1, TRIALS_OF_ALL // max(1, relaxation.choices)))
+
+    @property
+    def beyond(self) -> float:
+        """Where HiGHS may stop: so far above the cutoff that its rounding does not spoil the proof."""
+        cutoff = self.frontier.cutoff
+        return cutoff + BEYOND * max(1.0, abs(cutoff))
+
+    def dive(self, node: Node, deadline: float, over: Callable[[], bool]) -> None:
+        """Search a node that was taken; what is left of it when the search is over goes back."""
+        if node.basis is not None and node.diver == self.number:
+            self.program.set_basis(node.basis)
+        following: Node | None = node
+        while following is not None:
+            node = following
+            try:
+                following = self._expand(node, deadline)
+            except KeyboardInterrupt:
+                self.frontier.push(node)
+                raise
+            if following is not None and (self.frontier.halted or time.perf_counter() > deadline or over()):
+                self.frontier.push(following)
+                return
+
+    def _expand(self, node: Node, deadline: float) -> Node | None:
+        """Solve a node; open its children but for the one to go on with."""
+        while True:
+            self._fix(node.picks)
+            self.frontier.count()
+            left = max(LEAST_SECONDS, deadline - time.perf_counter())
+            status, value, values = self.program.solve(cutoff=self.beyond, seconds=left)
+            if status == "limit":
+                self.frontier.push(node)
+                return None
+            self._learn_from(node, status, value)
+            if status != "optimal" or values is None:
+                self._leave(node, status)
+                return None
+            bound = max(node.bound, self.program.safe_bound())
+            if bound >= self.frontier.cutoff:
+                return None
+            shares = self._shares(values)
+            openness = self.gains.openness(shares, node.picks)
+            if np.count_nonzero(openness > OPEN_GAP) <= NEARLY_MADE:
+                self.frontier.offer(values)
+                if bound >= self.frontier.cutoff:
+                    return None
+            if openness.max(initial=0.0) <= OPEN_GAP:
+                # Every choice is made, yet the point was not taken: rounding; its bound is kept, not lost.
+                self.frontier.keep(bound)
+                return None
+            choice, forced = self._choose(node, value, shares, openness)
+            if choice < 0:
+                return None
+            if forced < 0:
+                return self._split(Node(bound, node.number, node.picks, None), choice, shares, value)
+            node = Node(bound, node.number, picked(node.picks, choice, forced), None)
+
+    def _learn_from(self, node: Node, status: str, value: float) -> None:
+        if node.parent is None:
+            return
+        ceiling = self.frontier.cutoff if math.isfinite(self.frontier.cutoff) else node.parent.value + 1.0
+        reached = min(value, ceiling) if status == "optimal" else ceiling
+        self.gains.learn(node.parent.entry, max(reached - node.parent.value, 0.0), node.parent.share)
+
+    def _leave(self, node: Node, status: str) -> None:
+        """Close a node that HiGHS calls infeasible or above the cutoff; without a proof its bound is kept."""
+        if status == "infeasible":
+            proven = self.program.farkas_proves_infeasible()
+        else:
+            proven = self.program.safe_bound() >= self.frontier.cutoff
+        if not proven:
+            self.frontier.keep(node.bound)
+
+    def _fix(self, picks: Picks) -> None:
+        entries = self.relaxation.entries
+        upper = entries.most.copy()
+        upper[picks[picks >= 0]] = 0.0
+        self.program.set_column_bounds(entries.gap, np.zeros(len(upper)), upper)
+
+    def _shares(self, values: Vector) -> Vector:
+        entries = self.relaxation.entries
+        return np.asarray(np.maximum(values[entries.gap], 0.0) / entries.most)
+
+    def _choose(self, node: Node, value: float, shares: Vector, openness: Vector) -> tuple[int, int]:
+        """The choice to branch on and −1; a choice and its only entry left; or −1, −1 when none is left."""
+        scores = self.gains.scores(shares)
+        candidates = np.flatnonzero(openness > OPEN_GAP)
+        order = candidates[np.argsort(-scores[candidates])][:TRIALS]
+        basis: Basis | None = None
+        best, most = int(order[0]), -1.0
+        for choice in order:
+            members = self.relaxation.members[choice]
+            score = float(scores[choice])
+            if self.gains.trials[members].min() < self.reliable:
+                basis = self.program.get_basis() if basis is None else basis
+                alive = [
+                    entry
+                    for entry in members
+                    if self._try(node, value, int(choice), int(entry), shares, basis)
+                ]
+                if len(alive) <= 1:
+                    self.program.set_basis(basis)
+                    return (int(choice), int(alive[0])) if alive else (-1, -1)
+                score = self.gains.score_of_last_trials(members)
+            if score > most:
+                best, most = int(choice), score
+        if basis is not None:
+            self.program.set_basis(basis)
+        return best, -1
+
+    def _try(self, node: Node, value: float, choice: int, entry: int, shares: Vector, basis: Basis) -> bool:
+        """A few simplex steps into a child; False when the child is proven to hold nothing."""
+        self.program.set_basis(basis)
+        self._fix(picked(node.picks, choice, entry))
+        status, reached, _ = self.program.solve(cutoff=self.beyond, iterations=TRIAL_STEPS)
+        closed = (status == "infeasible" and self.program.farkas_proves_infeasible()) or (
+            status == "cutoff" and self.program.safe_bound() >= self.frontier.cutoff
+        )
+        ceiling = self.frontier.cutoff if math.isfinite(self.frontier.cutoff) else value + 1.0
+        gain = ceiling - value if status in ("infeasible", "cutoff") else min(reached, ceiling) - value
+        self.gains.learn(entry, max(gain, 0.0), float(shares[entry]))
+        return not closed
+
+    def _split(self, node: Node, choice: int, shares: Vector, value: float) -> Node:
+        """One child for each entry of the choice; go on with the entry of the smallest share."""
+        members = self.relaxation.members[choice]
+        order = members[np.argsort(shares[members])]
+        basis = self.program.get_basis()
+        children = []
+        for entry in order:
+            parent = Parent(value, int(entry), float(shares[entry]))
+            picks, number = picked(node.picks, choice, int(entry)), self.frontier.next_number()
+            children.append(Node(node.bound, number, picks, basis, parent, self.number))
+        for child in children[1:]:
+            self.frontier.push(child)
+        return replace(children[0], basis=None)
+
+
+def picked(picks: Picks, choice: int, entry: int) -> Picks:
+    copy = picks.copy()
+    copy[choice] = entry
+    return copy

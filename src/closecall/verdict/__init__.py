@@ -1,0 +1,1 @@
+"""An answer and the evidence for it: replayed, saved, checked, drawn."""

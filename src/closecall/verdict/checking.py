@@ -1,0 +1,174 @@
+"""The check of a saved verdict without any solver.
+
+It repeats everything but the search: the network is the one that was asked about, the witness lies in the box
+at the distance that was claimed, and every engine classifies it, and its PNG, as claimed in float32. The
+lower bound was proven by the search and is not proven again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closecall.arrays import Image
+from closecall.data.pictures import read_picture
+from closecall.errors import DataError
+from closecall.question.images import fitted
+from closecall.question.norms import norm_named
+from closecall.readers.classifier import Classifier
+from closecall.verdict.eight_bit import enlarge, from_steps, judge, to_steps, why_no_png
+from closecall.verdict.replay import Wanted
+from closecall.verdict.saved import CHECKED, ENLARGED, ORIGINAL, PNG, WITNESS, SavedVerdict, sha256
+
+# An original given in float64 is saved in float32: each pixel may be off by this much.
+ROUNDING = 2.0**-24
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked, and how it came out."""
+
+    holds: bool
+    sentence: str
+
+
+def check_verdict(saved: SavedVerdict, classifier: Classifier) -> list[Check]:
+    """Check all that can be checked without a solver."""
+    shape = classifier.network.input_shape
+    checks = [*check_files(saved), check_network(saved, classifier)]
+    for name, image in ((ORIGINAL, saved.original), (WITNESS, saved.witness)):
+        if image is not None and image.size != math.prod(shape):
+            return [*checks, Check(False, f"{name} has shape {image.shape}, the model takes {shape}.")]
+    checks += check_predictions(saved, classifier)
+    if saved.witness is not None:
+        checks += [*check_box(saved, saved.witness), check_distance(saved, saved.witness)]
+        checks += check_png(saved, saved.witness, classifier)
+    return [*checks, check_outcome(saved)]
+
+
+def check_files(saved: SavedVerdict) -> list[Check]:
+    needed = [ORIGINAL] if saved.witness is None else [ORIGINAL, WITNESS]
+    listed = saved.record["sha256"]
+    checks = []
+    for name in CHECKED:
+        if name in listed or name in needed:
+            path = saved.folder / name
+            same = path.is_file() and sha256(path.read_bytes()) == listed.get(name)
+            checks.append(Check(same, f"{name} is {'' if same else 'not '}the file that was saved."))
+    return checks
+
+
+def check_network(saved: SavedVerdict, classifier: Classifier) -> Check:
+    claimed, found = saved.record["network_sha256"], classifier.network.fingerprint
+    if claimed == found:
+        return Check(True, f"the network is the one that was asked about (sha256 {found[:12]}…).")
+    return Check(
+        False, f"the network is another one: sha256 {found[:12]}…, but {claimed[:12]}… was asked about."
+    )
+
+
+def check_predictions(saved: SavedVerdict, classifier: Classifier) -> list[Check]:
+    record, shape = saved.record, (1, *classifier.network.input_shape)
+    wanted = Wanted(record["label"], record["target"])
+    checks = []
+    for name, engine in classifier.engines.items():
+        before = int(engine(saved.original.reshape(shape))[0].argmax())
+        checks.append(seen(name, "original", before, record["predicted_before"]))
+        if saved.witness is not None:
+            after = int(engine(saved.witness.reshape(shape))[0].argmax())
+            checks.append(seen(name, "witness", after, record["predicted_after"]))
+    if saved.witness is not None:
+        target = "anything but" if wanted.target is None else "the target"
+        meant = wanted.label if wanted.target is None else wanted.target
+        claimed = record["predicted_after"]
+        holds = claimed is not None and wanted.accepts(claimed)
+        checks.append(Check(holds, f"class {claimed} was claimed, {target} class {meant} was asked for."))
+    return checks
+
+
+def seen(engine: str, what: str, found: int, claimed: int | None) -> Check:
+    if found == claimed:
+        return Check(True, f"{engine} sees class {found} in the {what}, as claimed.")
+    return Check(False, f"{engine} sees class {found} in the {what}, but class {claimed} was claimed.")
+
+
+def check_box(saved: SavedVerdict, witness: Image) -> list[Check]:
+    """Every pixel in its range, and within the cap of the original if one was asked for."""
+    low, high = saved.record["pixel_range"]
+    inside = bool((witness >= low).all() and (witness <= high).all())
+    ends = f"the witness's pixels run from {witness.min():g} to {witness.max():g}"
+    checks = [Check(inside, f"{ends}, the box from {low:g} to {high:g}.")]
+    cap = saved.record["cap"]
+    if cap is not None:
+        largest = float(np.abs(shift(saved, witness)).max(initial=0.0))
+        sentence = f"no pixel changes by more than {largest:.6g}, the cap is {cap:g}."
+        checks.append(Check(largest <= cap + 2 * ROUNDING, sentence))
+    return checks
+
+
+def check_distance(saved: SavedVerdict, witness: Image) -> Check:
+    norm, claimed = norm_named(saved.record["norm"]), saved.record["distance"]
+    found = float(norm.distance(shift(saved, witness)))
+    allowed = float(norm.distance(np.full(witness.size, ROUNDING)))
+    holds = claimed is not None and abs(found - claimed) <= allowed + 1e-9
+    said = "none" if claimed is None else f"{claimed:.6g}"
+    return Check(holds, f"the {norm.name} distance is {found:.6g}, {said} was claimed.")
+
+
+def check_png(saved: SavedVerdict, witness: Image, classifier: Classifier) -> list[Check]:
+    """The PNG files hold the witness in 8 bits, and the engines see in them what was claimed."""
+    claimed, (low, high) = saved.record.get("png"), saved.record["pixel_range"]
+    if claimed is None:  # written by a version without PNG files
+        return []
+    reason = why_no_png(witness.shape, (low, high))
+    if reason:
+        return [Check(claimed.get("fools") is None, f"there is no {PNG}: {reason}.")]
+    steps = to_steps(witness, (low, high))
+    same = holds_steps(saved.folder / PNG, steps)
+    larger = holds_steps(saved.folder / ENLARGED, enlarge(steps))
+    image = fitted(from_steps(steps, (low, high)), classifier.network.input_shape)
+    wanted = Wanted(saved.record["label"], saved.record["target"])
+    found = judge(classifier.engines, image, wanted.won)
+    holds = (claimed.get("fools"), claimed.get("predicted")) == (found.fools, found.predicted)
+    verb = "still fools" if found.fools else "does not fool"
+    said = "as claimed" if holds else "but something else was claimed"
+    return [
+        Check(same, f"{PNG} {'holds' if same else 'does not hold'} the witness rounded to 8 bits."),
+        Check(larger, f"{ENLARGED} {'shows' if larger else 'does not show'} the same pixels enlarged."),
+        Check(holds, f"{PNG} {verb} the model: class {found.predicted} is seen in it, {said}."),
+    ]
+
+
+def holds_steps(path: Path, steps: NDArray[np.uint8]) -> bool:
+    """Whether a file is a picture of exactly these pixels."""
+    try:
+        return np.array_equal(read_picture(path, len(steps)), steps)
+    except DataError:
+        return False
+
+
+def shift(saved: SavedVerdict, witness: Image) -> NDArray[np.float64]:
+    return witness.astype(np.float64).ravel() - saved.original.astype(np.float64).ravel()
+
+
+def check_outcome(saved: SavedVerdict) -> Check:
+    """The outcome must follow from the numbers beside it."""
+    record = saved.record
+    outcome, distance, radius = record["outcome"], record["distance"], record["radius"]
+    lower = math.inf if record["lower_bound"] is None else float(record["lower_bound"])
+    reach = math.inf if radius is None else float(radius)
+    if saved.witness is not None and distance is not None:
+        slack = 1e-6 * max(1.0, distance)
+        closed = distance - lower <= record["gap"] * distance + 1e-9
+        holds = lower <= distance <= reach + slack and (
+            outcome == "adversarial" or (outcome == "nearest" and closed)
+        )
+    else:
+        holds = outcome == "unresolved" or (outcome == "robust" and lower >= reach)
+    numbers = f"lower bound {'infinite' if math.isinf(lower) else format(lower, '.6g')}"
+    verb = "agrees" if holds else "does not agree"
+    return Check(holds, f"the outcome {outcome!r} {verb} with its numbers ({numbers}).")

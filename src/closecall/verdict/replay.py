@@ -1,0 +1,90 @@
+"""A witness as the original engines see it, in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from closecall.arrays import Image, Vector
+from closecall.network import Network
+from closecall.question.domain import Domain, in_float32
+from closecall.question.goal import Goal, slack_and_gradient
+from closecall.readers.classifier import Classifier
+
+# A witness that does not hold in float32 is pushed by shares of its own shift, the smallest that helps.
+PUSHES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A witness in float32 as the original engines see it."""
+
+    image: Image
+    distance: float
+    predicted: int
+    notes: tuple[str, ...]
+
+
+def replay(
+    classifier: Classifier,
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    witness: Vector,
+    accepts: Callable[[Image], bool],
+) -> Replay | None:
+    """Run a witness through every original engine in float32, pushed a little further if that is needed.
+
+    `accepts` is asked about the scores that each engine gives.
+    """
+    witness = domain.pulled_inside(witness)
+    shift = witness - domain.centre
+    scores = network.forward(witness[None])
+    reached = max(goal.cases, key=lambda case: float(case.slack(scores)[0]))
+    _, slopes = slack_and_gradient(network, Goal((reached,)), witness[None])
+    reach = float(np.abs(shift).max(initial=0.0)) or 1.0
+    directions = np.sign(slopes[0])
+    if domain.norm.name == "l0":
+        # One more pixel would be one step further, but how far those go that change is free.
+        directions[shift == 0] = 0.0
+        reach = float((domain.upper - domain.lower).max())
+    for push in (0.0, *PUSHES):
+        moved = domain.clip(witness + push * reach * directions)
+        image = in_float32(moved, domain.lower, domain.upper)
+        if domain.distance(image.astype(np.float64)) > domain.radius:
+            image = towards(image, domain.centre)
+        image = image.reshape(classifier.network.input_shape)
+        distance = domain.distance(image.astype(np.float64))
+        if distance > domain.radius:
+            break
+        seen = [engine(image[None])[0] for engine in classifier.engines.values()]
+        if all(accepts(scores) for scores in seen):
+            note = f"the witness was moved by up to {push * reach:.1g} per pixel to hold in float32"
+            return Replay(image, distance, int(seen[0].argmax()), (note,) if push else ())
+    return None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a replayed prediction must be: the target, or anything but the label."""
+
+    label: int
+    target: int | None
+
+    def accepts(self, predicted: int) -> bool:
+        return predicted == self.target if self.target is not None else predicted != self.label
+
+    def won(self, scores: Image) -> bool:
+        """Whether scores say so clearly: a tie, as of two saturated sigmoids, changes nobody's mind."""
+        if not np.isfinite(scores).all():
+            return False
+        if self.target is not None:
+            return bool(scores[self.target] > np.delete(scores, self.target).max())
+        return bool(np.delete(scores, self.label).max() > scores[self.label])
+
+
+def towards(image: Image, centre: Vector) -> Image:
+    """The next numbers of float32 on the way to the centre."""
+    return np.where(image == centre, image, np.nextafter(image, centre.astype(np.float32)))

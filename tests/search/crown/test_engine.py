@@ -1,0 +1,125 @@
+"""Answers of the batched search against the exact MILP optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from closecall.network import Network
+from closecall.question.domain import Domain
+from closecall.question.goal import Goal
+from closecall.search.crown import Watch, approach, refute, shrink
+
+from .conftest import Vector, random_network, random_question, true_distance
+
+NORMS = ("l1", "l2", "linf")
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_refute_agrees_with_the_exact_distance(seed: int, pooled: bool, norm: str) -> None:
+    network = random_network(seed, pooled=pooled)
+    domain, goal = random_question(network, seed, norm, targeted=seed % 2 == 0)
+    truth = true_distance(network, domain, goal)
+    far = truth if np.isfinite(truth) else 10.0
+    for share in (0.3, 0.999, 1.001):
+        outcome = refute(network, domain.within(share * far), goal, seconds=60)
+        assert outcome.lower <= truth * (1 + 1e-6)
+        if share * far < truth:
+            assert outcome.status == "proven"
+            assert outcome.lower == pytest.approx(share * far)
+        else:
+            assert outcome.status == "witness"
+            assert_witness(network, domain.within(share * far), goal, outcome.witness)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("seed", range(3, 5))
+def test_shrink_finds_the_nearest(seed: int, pooled: bool, norm: str) -> None:
+    network = random_network(seed, pooled=pooled)
+    domain, goal = random_question(network, seed, norm, targeted=seed % 2 == 0)
+    truth = true_distance(network, domain, goal)
+    found = refute(network, domain, goal, seconds=60)
+    assert (found.status == "witness") == np.isfinite(truth)
+    if found.witness is None:
+        return
+    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=60)
+    assert outcome.status == "proven"
+    assert_witness(network, domain, goal, nearest)
+    assert outcome.lower <= truth * (1 + 1e-6)
+    assert domain.distance(nearest) * (1 - 1.0001e-4) <= outcome.lower
+    assert domain.distance(nearest) == pytest.approx(truth, rel=2e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_approach_comes_nearer_and_keeps_to_the_goal(pooled: bool, norm: str) -> None:
+    shares = []
+    for seed in range(3, 7):
+        network = random_network(seed, pooled=pooled)
+        domain, goal = random_question(network, seed, norm, targeted=False)
+        far = refute(network, domain, goal, seconds=60).witness
+        if far is None:
+            continue
+        near = approach(network, domain, goal, far, gap=1e-4, seconds=60, threads=1)
+        assert_witness(network, domain, goal, near)
+        assert true_distance(network, domain, goal) <= domain.distance(near) * (1 + 1e-6)
+        shares.append(domain.distance(near) / domain.distance(far))
+        hurried = approach(network, domain, goal, far, gap=1e-4, seconds=0, threads=1)
+        assert_witness(network, domain, goal, hurried)
+        assert domain.distance(hurried) <= domain.distance(far)
+    assert max(shares) <= 1
+    assert min(shares) < 0.9
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("norm", [*NORMS, "l0"])
+def test_out_of_time_leaves_a_valid_interval(norm: str, seconds: float) -> None:
+    network = random_network(3, pooled=True)
+    domain, goal = random_question(network, 3, norm, targeted=False)
+    truth = true_distance(network, domain, goal)
+    outcome = refute(network, domain, goal, seconds=60 if norm != "l0" else 5)
+    assert outcome.witness is not None
+    nearest, outcome = shrink(network, domain, goal, outcome.witness, gap=1e-4, seconds=seconds)
+    assert outcome.status in ("limit", "proven")
+    assert_witness(network, domain, goal, nearest)
+    assert 0.0 <= outcome.lower <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_ctrl_c_leaves_a_valid_interval(calls: int) -> None:
+    network = random_network(3, pooled=True)
+    domain, goal = random_question(network, 3, "linf", targeted=False)
+    truth = true_distance(network, domain, goal)
+    found = refute(network, domain, goal, seconds=60)
+    assert found.witness is not None
+    seen: list[float] = []
+
+    def stop(lower: float, upper: float, nodes: int, seconds: float) -> None:
+        assert lower <= truth * (1 + 1e-6)
+        assert upper >= truth * (1 - 1e-6)
+        seen.append(lower)
+        if len(seen) == calls:
+            raise KeyboardInterrupt
+
+    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=60, watch=Watch(stop))
+    assert outcome.status == ("interrupted" if len(seen) == calls else "proven")
+    assert_witness(network, domain, goal, nearest)
+    assert 0.0 <= outcome.lower <= truth * (1 + 1e-6)
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    network = random_network(1, pooled=True)
+    domain, goal = random_question(network, 1, "linf", targeted=False)
+    first, second = (refute(network, domain.within(0.4), goal, seconds=60) for _ in range(2))
+    assert (first.status, first.lower, first.nodes) == (second.status, second.lower, second.nodes)
+
+
+def assert_witness(network: Network, domain: Domain, goal: Goal, witness: Vector | None) -> None:
+    assert witness is not None
+    assert goal.slack(network.forward(witness[None]))[0] >= 0
+    assert (witness >= domain.lower).all()
+    assert (witness <= domain.upper).all()
+    assert domain.distance(witness) <= domain.radius

@@ -1,0 +1,68 @@
+"""Boxes closed by LPs with cuts, against the MILP of the same question in HiGHS."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import closecall
+from closecall.attacks.gradient import find_witness
+from closecall.clock import Clock
+from closecall.models import build
+from closecall.question.question import Query
+from closecall.readers import read
+from closecall.search.lp.boxes import close_boxes
+from closecall.search.problem import Finding, Problem
+
+KINDS = {
+    "dense": ("dnn", {"sizes": [8, 8], "input_shape": [1, 3, 3], "classes": 4}),
+    "pooled": ("cnn", {"blocks": ["3x2/2"], "hidden": [6], "input_shape": [1, 5, 5], "classes": 3}),
+    "overlapping": ("cnn", {"blocks": ["2x2/2s1"], "hidden": [5], "input_shape": [1, 4, 4], "classes": 3}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_nearest_image_is_the_milps(kind: str, seed: int) -> None:
+    name, config = KINDS[kind]
+    classifier = read(build(name, config, seed=seed).eval())
+    image = np.random.default_rng(seed).random(classifier.network.input_size)
+    label = classifier.predict(image)
+    cap = 0.6 if seed == 3 else None
+    query = Query(image, label, classifier.network.classes, norm="linf", cap=cap)
+    problem = Problem(classifier.network, query.domain(), query.goal(), Clock(60.0), gap=1e-5)
+    witness = find_witness(classifier.network, query.domain(), query.goal(), until=math.inf)
+    found = close_boxes(problem, Finding(witness, 0.0))
+    solvers = closecall.nearest(
+        classifier, image, label, norm="linf", cap=cap, method="milp", gap=1e-5, time_limit=60
+    )
+    if solvers.distance is None:
+        assert found.witness is None
+        return
+    assert found.witness is not None
+    distance = query.domain().distance(found.witness)
+    assert distance == pytest.approx(solvers.distance, rel=3e-5, abs=1e-6)
+    assert found.lower <= solvers.distance * (1 + 1e-6)
+    assert found.lower >= distance * (1 - 1.1e-5)
+
+
+def test_a_radius_without_a_witness_is_closed_and_one_with_a_witness_is_not() -> None:
+    name, config = KINDS["pooled"]
+    classifier = read(build(name, config, seed=1).eval())
+    image = np.random.default_rng(1).random(classifier.network.input_size)
+    label = classifier.predict(image)
+    nearest = closecall.nearest(classifier, image, label, norm="linf", method="milp", time_limit=60)
+    assert nearest.distance is not None
+    for share in (0.98, 1.05):
+        radius = share * nearest.distance
+        query = Query(image, label, classifier.network.classes, norm="linf", radius=radius)
+        problem = Problem(classifier.network, query.domain(), query.goal(), Clock(60.0), nearest=False)
+        found = close_boxes(problem, Finding(None, 0.0))
+        if share < 1:
+            assert found.witness is None
+            assert found.lower >= radius
+        else:
+            assert found.witness is not None
+            assert query.goal().slack(classifier.network.forward(found.witness[None]))[0] >= -1e-7

@@ -23,8 +23,8 @@ from closecall.models import DNN
 from closecall.question.norms import CHANGED
 from closecall.question.question import Query
 from closecall.readers import Classifier, read
+from closecall.search.auto import ENGINES
 from closecall.search.first_bound import fewest_pixels
-from closecall.search.methods import METHODS
 from closecall.search.problem import Problem
 from closecall.verdict.verdict import Verdict
 
@@ -144,10 +144,10 @@ def test_the_end_of_memory_is_a_sentence(
 ) -> None:
     def fill_the_memory(problem: Problem) -> None:
         if knows:
-            problem.known.prove(0.001)
+            problem.incumbent.prove(0.001)
         zeros(2**50)
 
-    monkeypatch.setitem(METHODS, "auto", fill_the_memory)
+    monkeypatch.setitem(ENGINES, "attack", fill_the_memory)
     query = Query(image_for(deep).ravel(), deep.predict(image_for(deep)), 10, norm="linf")
     if knows:
         verdict = answer(deep, query, How(), Clock(10.0), nearest=True)

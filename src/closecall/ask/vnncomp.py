@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.bounds import dense_entries, interval_bounds
+from closecall.bounds import interval_bounds
 from closecall.bounds.balance import balanced
+from closecall.clock import Clock
 from closecall.errors import QueryError, SolverError
 from closecall.network import Network
 from closecall.network.windows import MOST_ENTRIES
@@ -22,8 +23,8 @@ from closecall.question.norms import norm_named
 from closecall.readers import Classifier
 from closecall.readers.vnnlib import Case as PropertyCase
 from closecall.readers.vnnlib import Property
-from closecall.search.coarse import SECONDS_TO_LAY_OUT, refute_coarsely
-from closecall.search.crown import TooLargeError, refute
+from closecall.search.methods import search
+from closecall.search.problem import Problem
 from closecall.verdict.replay import Replay, replay
 
 Answer = Literal["sat", "unsat", "unknown", "timeout"]
@@ -106,33 +107,21 @@ def search_box(classifier: Classifier, domain: Domain, goal: Goal, seconds: floa
     if any(len(case.matrix) == 0 for case in goal.cases):
         inputs = in_float32(domain.centre, domain.lower, domain.upper).reshape(classifier.network.input_shape)
         return Decision("sat", inputs, first_scores(classifier, inputs))
+    problem = Problem(
+        balanced(classifier.network, domain), domain, goal, Clock(seconds), nearest=False, threads=threads
+    )
     try:
-        network = balanced(classifier.network, domain).simplified()
-        proven, witness = refuted(network, domain, goal, seconds, threads)
+        found = search(problem, "auto")
     except SolverError:  # numbers too large or too small for its linear programs
         return Decision("unknown")
-    if witness is None:
-        return Decision("unsat" if proven else "timeout")
-    found = replayed(classifier, domain, goal, witness)
-    if found is None:
-        return Decision("unknown")
-    return Decision("sat", found.image, first_scores(classifier, found.image))
-
-
-def refuted(
-    network: Network, domain: Domain, goal: Goal, seconds: float, threads: int
-) -> tuple[bool, NDArray[np.float64] | None]:
-    """Whether it is proven that no input of the box meets a case, and one that does."""
-    until = time.perf_counter() + seconds
-    if seconds < SECONDS_TO_LAY_OUT * dense_entries(network):
-        return refute_coarsely(network, domain, goal, until)
-    try:
-        outcome = refute(network, domain, goal, seconds=seconds, threads=threads)
-    except TooLargeError:
-        return refute_coarsely(network, domain, goal, until)
-    if outcome.status == "interrupted" and outcome.witness is None:
+    if found.interrupted and found.witness is None:
         raise KeyboardInterrupt
-    return outcome.status == "proven", outcome.witness
+    if found.witness is None:
+        return Decision("unsat" if math.isinf(found.lower) else "timeout")
+    seen = replayed(classifier, domain, goal, found.witness)
+    if seen is None:
+        return Decision("unknown")
+    return Decision("sat", seen.image, first_scores(classifier, seen.image))
 
 
 def check_values(network: Network, domain: Domain) -> None:

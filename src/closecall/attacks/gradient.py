@@ -29,7 +29,7 @@ def find_witness(
     *,
     seed: int = 0,
     until: float = np.inf,
-    on_witness: Callable[[Vector], None] | None = None,
+    on_witness: Callable[[Vector], object] | None = None,
 ) -> Vector | None:
     """The nearest image found in the domain that reaches the goal, or None; `until` is a perf_counter.
 

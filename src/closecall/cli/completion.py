@@ -10,7 +10,7 @@ import closecall
 WEIGHTS = Path(closecall.__file__).parent / "models" / "weights"
 DATASETS = ("digits", "mnist", "fashion", "cifar10", "multimnist", "mnist-affine")
 NORMS = ("l1", "l2", "linf", "l0")
-METHODS = ("auto", "milp", "milp-basic")
+METHODS = ("auto", "milp", "milp-improved", "milp-basic")
 SOLVERS = ("highs", "scip", "gurobi", "cplex")
 SPLITS = ("test", "train")
 TARGETS = ("any", "paper")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from closecall.arrays import Vector
+from closecall.arrays import Mask, Vector
 from closecall.network import Network
 from closecall.network.gradient import input_gradient
 
@@ -25,12 +25,21 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """What the new image must achieve: at least one of the cases."""
+    """What the new image must achieve: at least one of the cases.
+
+    Scores that miss it by no more than `tolerance` still do what is meant, as where a margin is asked for
+    so that the answer is no tie.
+    """
 
     cases: tuple[Case, ...]
+    tolerance: float = 0.0
 
     def slack(self, scores: Vector) -> Vector:
         return np.asarray(np.max([case.slack(scores) for case in self.cases], axis=0))
+
+    def reached(self, scores: Vector) -> Mask:
+        """Which rows of scores achieve it."""
+        return np.asarray(self.slack(scores) >= -self.tolerance)
 
 
 def slack_and_gradient(network: Network, goal: Goal, points: Vector) -> tuple[Vector, Vector]:

@@ -20,6 +20,8 @@ Outputs = Literal["logits", "relu"]
 DEFAULT_MARGIN = 0.001
 # Images are replayed in float32, which ends at 3e38: pixels must leave a network room to multiply and add.
 LARGEST_PIXEL = 1e9
+# What a score may fall short by, since solvers end on the margin and round: in all, and of the margin.
+MOST_MISSED, SHARE_MISSED = 1e-6, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +94,14 @@ class Query:
     def goal(self) -> Goal:
         if self.target is not None:
             rivals = [j for j in range(self.classes) if j != self.target]
-            return Goal((self._beats(self.target, rivals),))
-        return Goal(tuple(self._beats(t, [self.label]) for t in range(self.classes) if t != self.label))
+            return Goal((self._beats(self.target, rivals),), self._tolerance())
+        beaten = (self._beats(t, [self.label]) for t in range(self.classes) if t != self.label)
+        return Goal(tuple(beaten), self._tolerance())
+
+    def _tolerance(self) -> float:
+        """A small part of the lead that is asked for: an image that misses so little is no tie."""
+        lead = self.margin if self.ratio is None or self.outputs == "relu" else math.log(self.ratio)
+        return min(MOST_MISSED, SHARE_MISSED * lead)
 
     def _beats(self, winner: int, rivals: list[int]) -> Case:
         proportional = self.ratio is not None and self.outputs == "relu"

@@ -6,39 +6,37 @@ from dataclasses import replace
 
 import numpy as np
 
-from closecall.arrays import Vector
 from closecall.attacks.gradient import widest
 from closecall.bounds import certified_radius
-from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.norms import CHANGED, norm_named
 from closecall.search.problem import Problem
 
 
-def first_floor(problem: Problem, network: Network, witness: Vector | None, until: float) -> float:
-    """A distance below which no image reaches the goal; each one that is proven on the way is made known.
+def first_bound(problem: Problem, until: float) -> None:
+    """Prove a distance below which no image reaches the goal by linear bounds, until a perf_counter time.
 
     No image within a radius in L∞ means none within the same radius in L1 or L2. In L0, where k pixels move
     by no more than the k largest rooms together, a radius in L1 says how many must change at least.
     """
-    domain, known = problem.domain, problem.known
+    domain, incumbent, network = problem.domain, problem.incumbent, problem.simplified
+    witness = incumbent.witness
 
     def radius_in(norm: str) -> float:
         measured = replace(domain, norm=norm_named(norm), radius=np.inf)
         far = widest(measured) if witness is None else measured.distance(witness)
         if norm == domain.norm.name:
             far = min(far, domain.radius)
-        tell = None if domain.norm.name == "l0" else known.prove
+        tell = None if domain.norm.name == "l0" else incumbent.prove
         return certified_radius(network, measured.within(far), problem.goal, until, on_radius=tell)
 
     with problem.clock.stage("bounds"):
         if domain.norm.name == "l0":
             fewest = fewest_pixels(domain, radius_in("l1"))
             # So many pixels may well do: a radius of as many is not yet proven.
-            known.prove(fewest if fewest != domain.radius else float(np.nextafter(fewest, 0.0)))
+            incumbent.prove(fewest if fewest != domain.radius else float(np.nextafter(fewest, 0.0)))
         elif radius_in(domain.norm.name) == 0 and domain.norm.name != "linf":
             radius_in("linf")
-    return known.lower
 
 
 def fewest_pixels(domain: Domain, radius: float) -> float:

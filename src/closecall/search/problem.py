@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from closecall.arrays import Vector
@@ -13,11 +12,17 @@ from closecall.milp import Limits, OnProgress
 from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Goal
+from closecall.search.incumbent import Incumbent
+from closecall.settings import DEFAULT, Settings
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """All that a method needs; `nearest` is False when any witness in the domain will do."""
+    """All that a method needs; `nearest` is False when any witness in the domain will do.
+
+    Methods write what they find and prove to `incumbent`, remarks to `notes`, which engines they asked to
+    `asked`, and why these to `why`.
+    """
 
     network: Network
     domain: Domain
@@ -29,6 +34,10 @@ class Problem:
     threads: int = 1
     costs: Costs | None = None
     on_progress: OnProgress | None = None
+    settings: Settings = DEFAULT
+    notes: list[str] = field(default_factory=list)
+    why: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
 
     @property
     def limits(self) -> Limits:
@@ -40,62 +49,29 @@ class Problem:
         return self.network.simplified()
 
     @cached_property
-    def known(self) -> Known:
+    def incumbent(self) -> Incumbent:
         """What all stages of the search have found and proven so far."""
-        return Known(self.domain, self.clock, self.on_progress)
+        return Incumbent(
+            self.simplified,
+            (self.domain, self.goal),
+            self.clock,
+            gap=self.gap,
+            nearest=self.nearest,
+            on_progress=self.on_progress,
+        )
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A witness (if any) and the proven distance below which there is none; infinity: none in the domain."""
+    """A witness (if any) and the proven distance below which there is none; infinity: none in the domain.
+
+    `engine` is what answered, or what was at work when the search ended; `why` says how it was chosen.
+    """
 
     witness: Vector | None
     lower: float
     nodes: int = 0
     interrupted: bool = False
     notes: tuple[str, ...] = ()
-
-
-class Known:
-    """The interval so far: shown to whoever watches, and still there when a search is cut off anywhere."""
-
-    def __init__(self, domain: Domain, clock: Clock, on_progress: OnProgress | None) -> None:
-        self.domain, self.clock, self.on_progress = domain, clock, on_progress
-        self.witness: Vector | None = None
-        self.distance = math.inf
-        self.lower = 0.0
-        self.nodes = 0
-
-    def offer(self, witness: Vector | None) -> None:
-        """Keep an image that reaches the goal if it is the nearest so far."""
-        distance = math.inf if witness is None else self.domain.distance(witness)
-        if distance < self.distance:
-            self.witness, self.distance = witness, distance
-            self.show(self.lower, distance, self.nodes, self.clock.seconds)
-
-    def prove(self, lower: float) -> None:
-        """Keep a distance below which no image reaches the goal."""
-        if math.isfinite(lower) and lower > self.lower:
-            self.lower = lower
-            self.show(lower, self.distance, self.nodes, self.clock.seconds)
-
-    def report(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
-        """The `on_progress` of our own searches, which only report what is proven for the whole question."""
-        if math.isfinite(lower):
-            self.lower = max(self.lower, lower)
-        self.nodes = max(self.nodes, nodes)
-        self.show(lower, upper, nodes, seconds)
-
-    def show(self, lower: float, upper: float, nodes: int, seconds: float) -> None:
-        self.clock.check()
-        if self.on_progress is not None:
-            upper = min(upper, self.distance)
-            self.on_progress(min(max(lower, self.lower), upper), upper, nodes, seconds)
-
-    def joined(self, found: Finding) -> Finding:
-        """A finding with the better of its witness and ours, and of both lower bounds."""
-        lower = max(self.lower, found.lower)
-        witness = found.witness
-        if witness is None or self.distance < self.domain.distance(witness):
-            witness = self.witness
-        return Finding(witness, lower, max(found.nodes, self.nodes), found.interrupted, found.notes)
+    engine: str = ""
+    why: tuple[str, ...] = ()

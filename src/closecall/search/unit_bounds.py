@@ -56,7 +56,7 @@ def lp_bounds(network: Network, domain: Domain, bounds: Bounds, *, seconds: floa
 
     def start(rows: NetworkRows) -> Minimise:
         program = WarmProgram(rows.builder.build(np.zeros(rows.builder.width)))
-        ball = Ball(rows.movement.squared, domain.radius) if domain.norm.name == "l2" else None
+        ball = BallCuts(rows.movement.squared, domain.radius) if domain.norm.name == "l2" else None
 
         def minimise(expression: Expression) -> float:
             program.set_objective(expression.matrix.indices, expression.matrix.data)
@@ -68,7 +68,13 @@ def lp_bounds(network: Network, domain: Domain, bounds: Bounds, *, seconds: floa
 
 
 def milp_bounds(
-    network: Network, domain: Domain, bounds: Bounds, *, solver: str = "highs", seconds_each: float = 10.0
+    network: Network,
+    domain: Domain,
+    bounds: Bounds,
+    *,
+    solver: str = "highs",
+    seconds_each: float = 10.0,
+    until: float = math.inf,
 ) -> Bounds:
     """Tighten by two MILPs for each open unit: drop the same and later layers, maximise x and s over it.
 
@@ -79,12 +85,13 @@ def milp_bounds(
         program = rows.builder.build(np.zeros(rows.builder.width))
 
         def minimise(expression: Expression) -> float:
-            solution = solve(with_objective(program, expression), solver, Limits(seconds_each))
+            left = max(0.0, min(seconds_each, until - time.perf_counter()))
+            solution = solve(with_objective(program, expression), solver, Limits(left))
             return outward(solution.bound, expression, SOLVER_TOLERANCE)
 
         return minimise
 
-    return tightened(network, domain, bounds, Engine(start))
+    return tightened(network, domain, bounds, Engine(start, until))
 
 
 def tightened(network: Network, domain: Domain, bounds: Bounds, engine: Engine) -> Bounds:
@@ -179,7 +186,7 @@ def with_objective(program: Milp, expression: Expression) -> Milp:
 
 
 @dataclass(frozen=True)
-class Ball:
+class BallCuts:
     """‖v[columns]‖₂ ≤ radius, which an LP knows only through the cuts added so far."""
 
     columns: NDArray[np.int64]
@@ -196,7 +203,7 @@ class Ball:
         return True
 
 
-def least(program: WarmProgram, ball: Ball | None, deadline: float) -> float:
+def least(program: WarmProgram, ball: BallCuts | None, deadline: float) -> float:
     """The safe minimum of the program's objective, cut to the ball (if any) a few times."""
     bound = -math.inf
     for _ in range(1 if ball is None else 1 + BALL_CUTS):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import closecall
 from closecall.bounds import linear_bounds
+from closecall.clock import Clock
 from closecall.models import build
 from closecall.question.question import Query
 from closecall.readers import Classifier, read
-from closecall.search import crown as batched
-from closecall.search.lp import all_cases as exact
-from closecall.search.lp.obbt import squeeze
-from closecall.search.lp.one_case import Hunt, Settled, Trial
+from closecall.search import crown
+from closecall.search.lp.all_cases import AllCases
+from closecall.search.lp.obbt import tighten
+from closecall.search.lp.one_case import CaseSearch
 from closecall.search.lp.relaxation import relax
+from closecall.search.methods import search
+from closecall.search.problem import Problem
+from closecall.settings import DEFAULT, LinearPrograms
 
 DENSE = {"sizes": [8, 8], "input_shape": [1, 3, 3], "classes": 4}
 POOLED = {"blocks": ["3x2/2"], "hidden": [6], "input_shape": [1, 5, 5], "classes": 3}
@@ -73,21 +79,30 @@ def test_a_search_that_is_cut_short_gives_an_interval_around_the_optimum(kind: s
         assert cut.distance is None or cut.distance >= whole.lower_bound * (1 - 1e-6)
 
 
+def problem_of(classifier: Classifier, image: np.ndarray, settings: LinearPrograms) -> Problem:
+    query = Query(image.ravel(), classifier.predict(image), classifier.network.classes, norm="l1")
+    clock, changed = Clock(60.0), replace(DEFAULT, lp=settings)
+    return Problem(classifier.network, query.domain(), query.goal(), clock, gap=9e-5, settings=changed)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_radius_by_radius_ends_at_the_same_distance(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    climbs = []
-    whole_way = exact.Progress.climb
-    monkeypatch.setattr(exact, "PATIENCE", 0.0)
-    monkeypatch.setattr(exact.Progress, "climb", lambda self: climbs.append(self.over()) or whole_way(self))
+    radii = []
+    attempt = AllCases.attempt
+    monkeypatch.setattr(
+        AllCases, "attempt", lambda self, radius, until: radii.append(radius) or attempt(self, radius, until)
+    )
     for seed in range(6):
         classifier = network_of(kind, seed)
         image = image_for(classifier, seed)
-        ours = closecall.nearest(classifier, image, norm="l1", method="auto", time_limit=60)
+        problem = problem_of(classifier, image, LinearPrograms(patience=0.0))
+        ours = search(problem, "auto")
         solvers = closecall.nearest(classifier, image, norm="l1", method="milp", time_limit=60)
-        assert ours.outcome == solvers.outcome == "nearest"
-        assert ours.distance == pytest.approx(solvers.distance, rel=3e-4, abs=1e-6)
-        assert ours.lower_bound <= solvers.distance * (1 + 1e-6) + 1e-6
-    assert False in climbs  # without patience some case was left for smaller radii
+        assert solvers.outcome == "nearest"
+        distance = problem.domain.distance(ours.witness)
+        assert distance == pytest.approx(solvers.distance, rel=3e-4, abs=1e-6)
+        assert distance * (1 - 1e-4) <= ours.lower <= solvers.distance * (1 + 1e-6) + 1e-6
+    assert radii  # without patience some case was left for smaller radii
 
 
 def test_ctrl_c_while_coming_nearer_keeps_the_witness(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,24 +110,24 @@ def test_ctrl_c_while_coming_nearer_keeps_the_witness(monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     classifier = network_of("dense", 4)
-    monkeypatch.setattr(exact, "MANY_UNITS", 0)
-    monkeypatch.setattr(batched, "approach", interrupt)
-    verdict = closecall.nearest(classifier, image_for(classifier, 4), norm="l1", time_limit=60)
-    assert verdict.outcome == "adversarial"
-    assert verdict.replayed
-    assert any("interrupted" in note for note in verdict.notes)
+    monkeypatch.setattr(crown, "approach", interrupt)
+    found = search(
+        problem_of(classifier, image_for(classifier, 4), LinearPrograms(units_for_climbs=0)), "auto"
+    )
+    assert found.witness is not None
+    assert found.interrupted
 
 
 def test_a_case_that_rounding_leaves_open_is_left_to_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = network_of("dense", 4)
     image = image_for(classifier, 4)
-    settled, tried = exact.settle, []
+    run, tried = CaseSearch.run, []
 
-    def settle_all_but_the_first(hunt: Hunt, trial: Trial) -> Settled:
-        tried.append(trial.case)
-        return Settled(trial.known, searched=True) if trial.case is tried[0] else settled(hunt, trial)
+    def settle_all_but_the_first(self: CaseSearch) -> bool:
+        tried.append(self.trial.case)
+        return True if self.trial.case == tried[0] else run(self)
 
-    monkeypatch.setattr(exact, "settle", settle_all_but_the_first)
+    monkeypatch.setattr(CaseSearch, "run", settle_all_but_the_first)
     ours = closecall.nearest(classifier, image, norm="l1", method="auto", time_limit=60)
     solvers = closecall.nearest(classifier, image, norm="l1", method="milp", time_limit=60)
     assert len(tried) == classifier.network.classes - 1  # each case once, the first one too
@@ -121,7 +136,7 @@ def test_a_case_that_rounding_leaves_open_is_left_to_the_solver(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_squeezed_bounds_keep_every_image_that_could_still_win(kind: str) -> None:
+def test_tightened_bounds_keep_every_image_that_could_still_win(kind: str) -> None:
     classifier = network_of(kind, 4)
     network = classifier.network.simplified()
     image = image_for(classifier, 4).ravel()
@@ -133,11 +148,11 @@ def test_squeezed_bounds_keep_every_image_that_could_still_win(kind: str) -> Non
     for case in query.goal().cases:
         bounds = linear_bounds(network, domain)
         relaxation = relax(network, domain, case, bounds)
-        squeezed = squeeze(relaxation, bounds, deadline=np.inf)
+        tighter = tighten(relaxation, bounds, deadline=np.inf, reached=0.02)
         winners = winning_images(network, domain, case, verdict.witness)
-        assert not (squeezed.empty and len(winners))
+        assert not (tighter.empty and len(winners))
         for low, high, values in zip(
-            squeezed.bounds.lower, squeezed.bounds.upper, network.values(winners), strict=True
+            tighter.bounds.lower, tighter.bounds.upper, network.values(winners), strict=True
         ):
             assert (values >= low - 1e-7).all()
             assert (values <= high + 1e-7).all()

@@ -12,7 +12,7 @@ from closecall.bounds import linear_bounds
 from closecall.models import build
 from closecall.question.question import Query
 from closecall.readers import read
-from closecall.search.lp.open_nodes import Tally
+from closecall.search.incumbent import Statistics
 from closecall.search.lp.relaxation import Relaxation, relax
 from closecall.search.lp.tree import Tree
 
@@ -41,7 +41,7 @@ class Search:
     def __init__(self, relaxation: Relaxation) -> None:
         self.relaxation = relaxation
         self.best = math.inf
-        self.tree = Tree(relaxation, math.inf, self.look, Tally())
+        self.tree = Tree(relaxation, math.inf, self.look, Statistics())
 
     def look(self, values: np.ndarray) -> float:
         entries = self.relaxation.entries
@@ -52,7 +52,7 @@ class Search:
 
     @property
     def nodes(self) -> int:
-        return self.tree.frontier.tally.nodes
+        return self.tree.open_nodes.statistics.nodes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,7 +89,7 @@ def test_a_failure_in_a_thread_is_raised() -> None:
     def fail(values: np.ndarray) -> float:
         raise ArithmeticError("no such point")
 
-    tree = Tree(hard_relaxation("dense", 5), math.inf, fail, Tally())
+    tree = Tree(hard_relaxation("dense", 5), math.inf, fail, Statistics())
     with pytest.raises(ArithmeticError, match="no such point"):
         tree.search(threads=2, stop=lambda: False)
 

@@ -17,9 +17,10 @@ from closecall.errors import ClosecallError
 from closecall.question.question import Query
 from closecall.readers import Classifier, read
 from closecall.readers.classifier import SINGLE
+from closecall.search.batches import search_by_batches
 from closecall.search.lp.boxes import close_boxes
-from closecall.search.methods import attack, search_by_batches
-from closecall.search.problem import Finding, Problem
+from closecall.search.methods import attack
+from closecall.search.problem import Problem
 
 SECONDS, SECONDS_FOR_BATCHES = 3.0, 0.5
 BATCHES_EVERY = 4  # of so many liars of a norm, one is shown to the batched bounds, which take their time
@@ -29,7 +30,7 @@ HAIR = 1e-5  # of the distance, below and above which a radius is asked for
 TOLERANCE = 1e-6  # what LP and MILP solvers may be off by: of the distance, and this at least
 
 NORMS = ("l1", "l2", "linf", "l0")
-METHODS = ("auto", "milp", "milp-basic")
+METHODS = ("auto", "milp", "milp-improved", "milp-basic")
 
 
 @dataclass(frozen=True)
@@ -146,23 +147,21 @@ def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]
 
         return ask
 
-    def by_engine(engine: Callable[[Problem], Finding]) -> Ask:
+    def by_engine(engine: Callable[[Problem], None]) -> Ask:
         def ask() -> tuple[float, float]:
             problem = problem_of(liar, classifier, norm)
-            found = engine(problem)
-            upper = math.inf if found.witness is None else problem.domain.distance(found.witness)
-            return found.lower, upper
+            attack(problem)
+            engine(problem)
+            return problem.incumbent.lower, problem.incumbent.distance
 
         return ask
 
     asked = {method: by_method(method, "highs") for method in METHODS}
     asked |= {f"milp ({solver})": by_method("milp", solver) for solver in solvers if solver != "highs"}
     if norm != "l0" and liar.seed // len(NORMS) % BATCHES_EVERY == 0:
-        asked["batched bounds"] = by_engine(
-            lambda problem: search_by_batches(problem, attack(problem), SECONDS_FOR_BATCHES)
-        )
+        asked["batched bounds"] = by_engine(lambda problem: search_by_batches(problem, SECONDS_FOR_BATCHES))
     if norm == "linf":
-        asked["boxes"] = by_engine(lambda problem: close_boxes(problem, Finding(attack(problem), 0.0)))
+        asked["boxes"] = by_engine(close_boxes)
     return asked
 
 

@@ -67,7 +67,7 @@ class Watch:
     """Who is told of the interval, and of each nearer witness."""
 
     on_progress: OnProgress | None = None
-    on_witness: Callable[[Vector], None] | None = None
+    on_witness: Callable[[Vector], object] | None = None
 
 
 class Search:

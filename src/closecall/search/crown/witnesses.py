@@ -38,7 +38,7 @@ class Hunt:
         *,
         polish: bool,
         until: float,
-        on_witness: Callable[[Vector], None] | None = None,
+        on_witness: Callable[[Vector], object] | None = None,
     ) -> None:
         self.network, self.blocks = network, blocks
         self.domain, self.goal = question

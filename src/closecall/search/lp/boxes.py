@@ -1,153 +1,177 @@
-"""`auto` for L∞ when batched bounds have come as far as they can: close the box of a radius by LPs with cuts.
+"""L∞ when batched bounds have come as far as they can: close the box of a radius by LPs with cuts.
 
-For each case: linear bounds, then rounds of cuts (see `envelope_cuts`) and of bounds squeezed over what could
-still reach the case, then a tree. Any image that turns up is nearer than the last one; the box shrinks to it.
+For each case: linear bounds, then rounds of cuts (see `envelope_cuts`) and of bounds tightened over what
+could still reach the case, then a tree. Any image that turns up is nearer than the last one; the box shrinks
+to it.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+import time
+from typing import Literal
 
 import numpy as np
 
 from closecall.arrays import Vector
 from closecall.bounds import Bounds, excluded, linear_bounds
 from closecall.bounds.envelope_cuts import Cut, Envelopes
-from closecall.clock import OutOfTimeError
+from closecall.clock import out_of_time
 from closecall.question.domain import Domain
-from closecall.question.goal import Case
-from closecall.search.lp.obbt import squeeze
-from closecall.search.lp.one_case import Hunt, nearest_first, open_width, walk
+from closecall.search.lp.obbt import open_width, tighten
+from closecall.search.lp.one_case import descend, likely_first
 from closecall.search.lp.relaxation import Relaxation, columns_of_units, relax, relax_box
 from closecall.search.lp.tree import Tree
-from closecall.search.problem import Finding, Problem
+from closecall.search.problem import Problem
+from closecall.search.radii import Attempt, prove_by_radii
 from closecall.solvers.incremental_lp import WarmProgram
 
-CUT_ROUNDS = 15
-SQUEEZE_ROUNDS = 4
-WORTH_ANOTHER_ROUND = 0.97
-CARRIES = 1e-9  # a cut whose multiplier is smaller is dropped
-FIRST_STEP = 0.6  # of the way from what is proven to what is needed
+CARRIES = 1e-9  # a cut whose multiplier is smaller carries nothing of the bound, and is dropped
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """What came of trying to close a case's box: is it closed, is there a nearer image?"""
+def close_boxes(problem: Problem) -> None:
+    """From the incumbent and what is proven to the nearest image, or as near to it as the time allows."""
+    incumbent, clock = problem.incumbent, problem.clock
+    cases = likely_first(problem)
+    for case in cases:
+        if clock.left > 0 and not incumbent.answered:
+            radius = incumbent.wanted
+            if Box(problem, case, radius, clock.deadline).close_at_once():
+                incumbent.prove(incumbent.proves(radius), case)
 
-    closed: bool
-    nearer: bool = False
+    def attempt(radius: float, until: float) -> Attempt:
+        closed = [close(problem, case, radius, until) for case in cases]
+        return "proven" if all(closed) else "stuck"
 
-
-def close_boxes(problem: Problem, known: Finding) -> Finding:
-    """From a witness and a proven radius to the nearest image, or as near to it as the time allows."""
-    hunt = Hunt(problem)
-    hunt.take_over(known.witness)
-    hunt.floor, hunt.tally.nodes = known.lower, known.nodes
-    cases = nearest_first(hunt, problem.goal)
-    proven = dict.fromkeys(range(len(cases)), known.lower)
-    clock, interrupted = problem.clock, False
-    try:
-        for index, case in enumerate(cases):
-            if clock.left > 0 and close_at_once(hunt, case, hunt.wanted):
-                proven[index] = hunt.wanted
-        for whole_way in (False, True):
-            for index in range(len(cases)):
-                advance(hunt, cases, index, proven, whole_way)
-    except KeyboardInterrupt:
-        interrupted = True
-    except OutOfTimeError:
-        pass
-    lower = min(proven.values())
-    return Finding(hunt.best, lower, hunt.tally.nodes, interrupted)
+    prove_by_radii(problem, problem.settings.box_radii, attempt)
 
 
-def advance(hunt: Hunt, cases: list[Case], index: int, proven: dict[int, float], whole_way: bool) -> None:
-    """Prove a larger radius for a case: all that is needed, or at first a part of it if that is far off."""
-    clock = hunt.problem.clock
-    while proven[index] < hunt.wanted and clock.left > 0 and not hunt.answered:
-        hunt.others = min((proven[other] for other in proven if other != index), default=math.inf)
-        hunt.lower = proven[index]
-        radius = hunt.wanted
-        if not whole_way:
-            radius = proven[index] + FIRST_STEP * (hunt.wanted - proven[index])
-        attempt = close(hunt, cases[index], radius)
-        if attempt.closed:
-            proven[index] = radius
-            if not whole_way:
-                return
-        elif not attempt.nearer:
-            return
+def close(problem: Problem, case: int, radius: float, until: float) -> bool:
+    """Close the box of a radius for one case; when that turns up nearer images, up to the nearest of them."""
+    incumbent = problem.incumbent
+    while incumbent.proven[case] < min(radius, incumbent.wanted):
+        if out_of_time(until) or incumbent.answered:
+            return False
+        aim = min(radius, incumbent.wanted)
+        ended = Box(problem, case, aim, until).close()
+        if ended == "closed":
+            incumbent.prove(incumbent.proves(aim), case)
+        elif ended == "open":
+            return False
+    return True
 
 
-def close_at_once(hunt: Hunt, case: Case, radius: float) -> bool:
-    """Whether linear bounds and cuts alone prove that no image within the radius reaches the case."""
-    domain = hunt.domain.within(radius)
-    with hunt.problem.clock.stage("bounds"):
-        bounds = linear_bounds(hunt.network, domain, hunt.problem.clock.deadline)
-        if excluded(hunt.network, domain, case, bounds):
-            return True
-        _, empty = cut_and_count(hunt, case, domain, (bounds, Envelopes(hunt.network, domain), []))
-    return empty
+class Box:
+    """All images within a radius, of which none may reach a case; given up at a perf_counter time."""
 
+    def __init__(self, problem: Problem, case: int, radius: float, until: float) -> None:
+        self.problem, self.number, self.until = problem, case, until
+        self.network, self.case = problem.simplified, problem.goal.cases[case]
+        self.domain: Domain = problem.domain.within(radius)
+        self.envelopes = Envelopes(self.network, self.domain)
+        self.settings = problem.settings.lp
+        self.cuts: list[Cut] = []
 
-def close(hunt: Hunt, case: Case, radius: float) -> Attempt:
-    """Prove that no image within the radius reaches the case, or find one that is nearer than the last."""
-    clock = hunt.problem.clock
-    domain = hunt.domain.within(radius)
-    with clock.stage("bounds"):
-        bounds = linear_bounds(hunt.network, domain, clock.deadline)
-        if excluded(hunt.network, domain, case, bounds):
-            return Attempt(closed=True)
-    envelopes = Envelopes(hunt.network, domain)
-    cuts: list[Cut] = []
-    with clock.stage("squeeze"):
-        for _ in range(SQUEEZE_ROUNDS):
-            cuts, empty = cut_and_count(hunt, case, domain, (bounds, envelopes, cuts))
-            if empty:
-                return Attempt(closed=True)
-            relaxation, _ = relax_box(hunt.network, domain, case, bounds, cuts)
-            squeezed = squeeze(relaxation, bounds, deadline=clock.deadline, everything=False)
-            if squeezed.empty:
-                return Attempt(closed=True)
-            before, after = open_width(relaxation, bounds), open_width(relaxation, squeezed.bounds)
-            bounds = squeezed.bounds
-            hunt.report()
-            if clock.left <= 0:
-                return Attempt(closed=False)
-            if after > WORTH_ANOTHER_ROUND * before:
+    def close_at_once(self) -> bool:
+        """Whether linear bounds and cuts alone prove that no image reaches the case."""
+        with self.problem.clock.stage("bounds"):
+            bounds = self.first_bounds()
+            return bounds is None or self.cut(bounds)
+
+    def close(self) -> Literal["closed", "nearer", "open"]:
+        """Prove that no image reaches the case, or find one that is nearer than the incumbent."""
+        clock, settings = self.problem.clock, self.settings
+        with clock.stage("bounds"):
+            bounds = self.first_bounds()
+        if bounds is None:
+            return "closed"
+        with clock.stage("squeeze"):
+            for _ in range(settings.tightening_rounds):
+                if self.cut(bounds):
+                    return "closed"
+                relaxation, _ = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
+                tighter = tighten(
+                    relaxation,
+                    bounds,
+                    deadline=self.until,
+                    everything=False,
+                    reached=settings.bound_reached,
+                )
+                if tighter.empty:
+                    return "closed"
+                before, after = open_width(relaxation, bounds), open_width(relaxation, tighter.bounds)
+                bounds = tighter.bounds
+                self.problem.incumbent.tell_now_and_then()
+                if out_of_time(self.until):
+                    return "open"
+                if after > settings.worth_another_round * before:
+                    break
+            if self.cut(bounds):
+                return "closed"
+        return self.grow(bounds)
+
+    def first_bounds(self) -> Bounds | None:
+        """Linear bounds; None when they alone prove that the case is out of reach."""
+        bounds = linear_bounds(self.network, self.domain, self.until)
+        return None if excluded(self.network, self.domain, self.case, bounds) else bounds
+
+    def cut(self, bounds: Bounds) -> bool:
+        """Add cuts round by round, and keep those that carry the last bound; True when nothing is left."""
+        relaxation, cutoff = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
+        column = columns_of_units(relaxation)
+        cuts = [cut for cut in self.cuts if (cut.reader, cut.output) in column]
+        program = WarmProgram(relaxation.program)
+        multipliers: Vector = np.zeros(0)
+        for _ in range(self.settings.cut_rounds):
+            status, _, values = program.solve(seconds=max(0.0, self.until - time.perf_counter()))
+            if status != "optimal" or values is None:
+                self.cuts = cuts
+                return status == "infeasible" and program.farkas_proves_infeasible()
+            if program.safe_bound() > cutoff:
+                self.cuts = cuts
+                return True
+            multipliers = program.duals()[program.rows - len(cuts) :]
+            more = violated(relaxation, self.envelopes, values)
+            if not more:
                 break
-        cuts, empty = cut_and_count(hunt, case, domain, (bounds, envelopes, cuts))
-        if empty:
-            return Attempt(closed=True)
-    return grow(hunt, case, domain, bounds, cuts)
+            for cut in more:
+                columns = np.append(cut.pixels, column[cut.reader, cut.output])
+                program.add_row(columns, np.append(-cut.slopes, 1.0), -np.inf, cut.height)
+            cuts = cuts + more
+        carried = np.abs(multipliers) > CARRIES
+        kept = [cut for cut, carries in zip(cuts, carried, strict=False) if carries]
+        self.cuts = kept + cuts[len(carried) :]
+        return False
 
+    def grow(self, bounds: Bounds) -> Literal["closed", "nearer", "open"]:
+        """Search the tree of what is left of the box."""
+        clock, incumbent = self.problem.clock, self.problem.incumbent
+        relaxation, cutoff = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
+        before = incumbent.distance
 
-def cut_and_count(
-    hunt: Hunt, case: Case, domain: Domain, known: tuple[Bounds, Envelopes, list[Cut]]
-) -> tuple[list[Cut], bool]:
-    """Add cuts round by round; the ones that carry the last bound, and whether nothing is left."""
-    bounds, envelopes, cuts = known
-    relaxation, cutoff = relax_box(hunt.network, domain, case, bounds, cuts)
-    column = columns_of_units(relaxation)
-    cuts = [cut for cut in cuts if (cut.reader, cut.output) in column]
-    program = WarmProgram(relaxation.program)
-    for _ in range(CUT_ROUNDS):
-        status, _, values = program.solve(seconds=hunt.problem.clock.left)
-        if status != "optimal" or values is None:
-            return cuts, status == "infeasible" and program.farkas_proves_infeasible()
-        if program.safe_bound() > cutoff:
-            return cuts, True
-        multipliers = program.duals()[program.rows - len(cuts) :]
-        more = violated(relaxation, envelopes, values)
-        if not more:
-            break
-        for cut in more:
-            columns = np.append(cut.pixels, column[cut.reader, cut.output])
-            program.add_row(columns, np.append(-cut.slopes, 1.0), -np.inf, cut.height)
-        cuts = cuts + more
-    carried = np.abs(multipliers) > CARRIES
-    return [cut for cut, carries in zip(cuts, carried, strict=False) if carries] + cuts[len(carried) :], False
+        def on_point(values: Vector) -> float:
+            incumbent.offer_beyond(relaxation.pixels.at(values))
+            return cutoff
+
+        def stop() -> bool:
+            incumbent.tell_now_and_then()
+            return incumbent.distance < before
+
+        with clock.stage("search"):
+            tree = Tree(relaxation, cutoff, on_point, incumbent.statistics, self.settings)
+            done = tree.search(deadline=self.until, threads=self.problem.threads, stop=stop)
+        if incumbent.distance < before:
+            self.descend()
+            return "nearer"
+        return "closed" if done and tree.unproven >= cutoff else "open"
+
+    def descend(self) -> None:
+        """From a new incumbent to the nearest image of its linear region, and of those beside it."""
+        clock = self.problem.clock
+        with clock.stage("walk"):
+            nearer = self.problem.domain.within(self.problem.incumbent.distance)
+            bounds = linear_bounds(self.network, nearer, self.until)
+            relaxation = relax(self.network, nearer, self.case, bounds)
+            descend(self.problem, self.number, relaxation, self.until)
 
 
 def violated(relaxation: Relaxation, envelopes: Envelopes, values: Vector) -> list[Cut]:
@@ -160,29 +184,3 @@ def violated(relaxation: Relaxation, envelopes: Envelopes, values: Vector) -> li
         units = relaxation.entries.output[mine]
         cuts += envelopes.cuts(int(reader), units, values[relaxation.entries.whole[mine]], shifts)
     return cuts
-
-
-def grow(hunt: Hunt, case: Case, domain: Domain, bounds: Bounds, cuts: list[Cut]) -> Attempt:
-    """Search the tree of what is left of a box."""
-    clock = hunt.problem.clock
-    relaxation, cutoff = relax_box(hunt.network, domain, case, bounds, cuts)
-    before = hunt.distance
-
-    def on_point(values: Vector) -> float:
-        hunt.offer(relaxation.pixels.at(values), case)
-        return cutoff
-
-    def stop() -> bool:
-        hunt.report()
-        return hunt.distance < before
-
-    with clock.stage("search"):
-        tree = Tree(relaxation, cutoff, on_point, hunt.tally)
-        done = tree.search(deadline=clock.deadline, threads=hunt.problem.threads, stop=stop)
-    if hunt.distance < before:
-        with clock.stage("walk"):
-            nearer = hunt.domain.within(hunt.distance)
-            known = linear_bounds(hunt.network, nearer, clock.deadline)
-            walk(hunt, case, relax(hunt.network, nearer, case, known), clock.deadline)
-        return Attempt(closed=False, nearer=True)
-    return Attempt(closed=done and tree.floor >= cutoff)

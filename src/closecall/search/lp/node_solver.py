@@ -1,6 +1,6 @@
-"""One thread's part in searching a tree: dives from open nodes, each an LP from its parent's basis.
+"""One thread's part in searching a tree: plunges from open nodes, each an LP from its parent's basis.
 
-Branching is by pseudo-costs, tried out by a few dual simplex steps until they are reliable; a dive follows
+Branching is by pseudo-costs, tried out by a few dual simplex steps until they are reliable; a plunge follows
 the more promising child until there is none. A node is left when weak duality, recomputed here, proves that
 it holds nothing better than the incumbent. One that HiGHS calls infeasible without a proof that can be
 checked is left too, but then its own bound is all that the tree claims.
@@ -16,103 +16,107 @@ from dataclasses import replace
 import numpy as np
 
 from closecall.arrays import Vector
-from closecall.search.lp.open_nodes import Frontier, Node, Parent, Picks
+from closecall.search.lp.open_nodes import OpenNode, OpenNodes, Parent, Picks
 from closecall.search.lp.pseudo_costs import PseudoCosts
 from closecall.search.lp.relaxation import Relaxation
+from closecall.settings import LinearPrograms
 from closecall.solvers.incremental_lp import Basis, WarmProgram
 
-TRIALS = 16  # candidates tried out at a node
-RELIABLE = 8  # trials after which a pseudo-cost is believed, where there are few choices
-TRIALS_OF_ALL = 600  # for each entry of all choices together: with many choices, each must do with fewer
-TRIAL_STEPS = 50  # dual simplex steps of a trial
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
-BEYOND = 1e-8
+BEYOND = 1e-8  # of the cutoff: where HiGHS may stop, so that its rounding does not spoil the proof
 LEAST_SECONDS = 0.01  # for an LP that is begun just before the deadline
-NEARLY_MADE = 4  # points with at most so many open choices are worth a look as incumbents
 
 
-class Diver:
-    """A program of its own, the frontier and the pseudo-costs of all."""
+class NodeSolver:
+    """A program of its own, the open nodes and the pseudo-costs of all."""
 
-    def __init__(self, number: int, relaxation: Relaxation, frontier: Frontier, gains: PseudoCosts) -> None:
-        self.number = number
+    def __init__(
+        self,
+        number: int,
+        relaxation: Relaxation,
+        open_nodes: OpenNodes,
+        gains: PseudoCosts,
+        settings: LinearPrograms,
+    ) -> None:
+        self.number, self.settings = number, settings
         self.relaxation = relaxation
-        self.frontier = frontier
+        self.open_nodes = open_nodes
         self.gains = gains
         self.program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
-        self.reliable = min(RELIABLE, max(1, TRIALS_OF_ALL // max(1, relaxation.choices)))
+        fewer = max(1, settings.trials_of_all // max(1, relaxation.choices))
+        self.reliable = min(settings.reliable_after, fewer)
 
     @property
     def beyond(self) -> float:
-        """Where HiGHS may stop: so far above the cutoff that its rounding does not spoil the proof."""
-        cutoff = self.frontier.cutoff
+        """Where HiGHS may stop: a little above the cutoff."""
+        cutoff = self.open_nodes.cutoff
         return cutoff + BEYOND * max(1.0, abs(cutoff))
 
-    def dive(self, node: Node, deadline: float, over: Callable[[], bool]) -> None:
+    def plunge(self, node: OpenNode, deadline: float, over: Callable[[], bool]) -> None:
         """Search a node that was taken; what is left of it when the search is over goes back."""
-        if node.basis is not None and node.diver == self.number:
+        if node.basis is not None and node.worker == self.number:
             self.program.set_basis(node.basis)
-        following: Node | None = node
+        following: OpenNode | None = node
         while following is not None:
             node = following
             try:
                 following = self._expand(node, deadline)
             except KeyboardInterrupt:
-                self.frontier.push(node)
+                self.open_nodes.push(node)
                 raise
-            if following is not None and (self.frontier.halted or time.perf_counter() > deadline or over()):
-                self.frontier.push(following)
+            if following is not None and (self.open_nodes.halted or time.perf_counter() > deadline or over()):
+                self.open_nodes.push(following)
                 return
 
-    def _expand(self, node: Node, deadline: float) -> Node | None:
+    def _expand(self, node: OpenNode, deadline: float) -> OpenNode | None:
         """Solve a node; open its children but for the one to go on with."""
         while True:
             self._fix(node.picks)
-            self.frontier.count()
+            self.open_nodes.count()
             left = max(LEAST_SECONDS, deadline - time.perf_counter())
             status, value, values = self.program.solve(cutoff=self.beyond, seconds=left)
             if status == "limit":
-                self.frontier.push(node)
+                self.open_nodes.push(node)
                 return None
             self._learn_from(node, status, value)
             if status != "optimal" or values is None:
-                self._leave(node, status)
+                self._close(node, status)
                 return None
             bound = max(node.bound, self.program.safe_bound())
-            if bound >= self.frontier.cutoff:
+            if bound >= self.open_nodes.cutoff:
                 return None
             shares = self._shares(values)
             openness = self.gains.openness(shares, node.picks)
-            if np.count_nonzero(openness > OPEN_GAP) <= NEARLY_MADE:
-                self.frontier.offer(values)
-                if bound >= self.frontier.cutoff:
+            if np.count_nonzero(openness > OPEN_GAP) <= self.settings.nearly_made:
+                self.open_nodes.offer(values)
+                if bound >= self.open_nodes.cutoff:
                     return None
             if openness.max(initial=0.0) <= OPEN_GAP:
                 # Every choice is made, yet the point was not taken: rounding; its bound is kept, not lost.
-                self.frontier.keep(bound)
+                self.open_nodes.leave(bound)
                 return None
             choice, forced = self._choose(node, value, shares, openness)
             if choice < 0:
                 return None
             if forced < 0:
-                return self._split(Node(bound, node.number, node.picks, None), choice, shares, value)
-            node = Node(bound, node.number, picked(node.picks, choice, forced), None)
+                return self._split(OpenNode(bound, node.number, node.picks, None), choice, shares, value)
+            node = OpenNode(bound, node.number, picked(node.picks, choice, forced), None)
 
-    def _learn_from(self, node: Node, status: str, value: float) -> None:
+    def _learn_from(self, node: OpenNode, status: str, value: float) -> None:
         if node.parent is None:
             return
-        ceiling = self.frontier.cutoff if math.isfinite(self.frontier.cutoff) else node.parent.value + 1.0
+        ceiling = self.open_nodes.cutoff if math.isfinite(self.open_nodes.cutoff) else node.parent.value + 1.0
         reached = min(value, ceiling) if status == "optimal" else ceiling
         self.gains.learn(node.parent.entry, max(reached - node.parent.value, 0.0), node.parent.share)
 
-    def _leave(self, node: Node, status: str) -> None:
+    def _close(self, node: OpenNode, status: str) -> None:
         """Close a node that HiGHS calls infeasible or above the cutoff; without a proof its bound is kept."""
         if status == "infeasible":
             proven = self.program.farkas_proves_infeasible()
         else:
-            proven = self.program.safe_bound() >= self.frontier.cutoff
+            proven = self.program.safe_bound() >= self.open_nodes.cutoff
         if not proven:
-            self.frontier.keep(node.bound)
+            self.open_nodes.leave(node.bound)
 
     def _fix(self, picks: Picks) -> None:
         entries = self.relaxation.entries
@@ -124,11 +128,11 @@ class Diver:
         entries = self.relaxation.entries
         return np.asarray(np.maximum(values[entries.gap], 0.0) / entries.most)
 
-    def _choose(self, node: Node, value: float, shares: Vector, openness: Vector) -> tuple[int, int]:
+    def _choose(self, node: OpenNode, value: float, shares: Vector, openness: Vector) -> tuple[int, int]:
         """The choice to branch on and −1; a choice and its only entry left; or −1, −1 when none is left."""
         scores = self.gains.scores(shares)
         candidates = np.flatnonzero(openness > OPEN_GAP)
-        order = candidates[np.argsort(-scores[candidates])][:TRIALS]
+        order = candidates[np.argsort(-scores[candidates])][: self.settings.trials]
         basis: Basis | None = None
         best, most = int(order[0]), -1.0
         for choice in order:
@@ -151,20 +155,22 @@ class Diver:
             self.program.set_basis(basis)
         return best, -1
 
-    def _try(self, node: Node, value: float, choice: int, entry: int, shares: Vector, basis: Basis) -> bool:
+    def _try(
+        self, node: OpenNode, value: float, choice: int, entry: int, shares: Vector, basis: Basis
+    ) -> bool:
         """A few simplex steps into a child; False when the child is proven to hold nothing."""
         self.program.set_basis(basis)
         self._fix(picked(node.picks, choice, entry))
-        status, reached, _ = self.program.solve(cutoff=self.beyond, iterations=TRIAL_STEPS)
+        status, reached, _ = self.program.solve(cutoff=self.beyond, iterations=self.settings.trial_steps)
         closed = (status == "infeasible" and self.program.farkas_proves_infeasible()) or (
-            status == "cutoff" and self.program.safe_bound() >= self.frontier.cutoff
+            status == "cutoff" and self.program.safe_bound() >= self.open_nodes.cutoff
         )
-        ceiling = self.frontier.cutoff if math.isfinite(self.frontier.cutoff) else value + 1.0
+        ceiling = self.open_nodes.cutoff if math.isfinite(self.open_nodes.cutoff) else value + 1.0
         gain = ceiling - value if status in ("infeasible", "cutoff") else min(reached, ceiling) - value
         self.gains.learn(entry, max(gain, 0.0), float(shares[entry]))
         return not closed
 
-    def _split(self, node: Node, choice: int, shares: Vector, value: float) -> Node:
+    def _split(self, node: OpenNode, choice: int, shares: Vector, value: float) -> OpenNode:
         """One child for each entry of the choice; go on with the entry of the smallest share."""
         members = self.relaxation.members[choice]
         order = members[np.argsort(shares[members])]
@@ -172,10 +178,10 @@ class Diver:
         children = []
         for entry in order:
             parent = Parent(value, int(entry), float(shares[entry]))
-            picks, number = picked(node.picks, choice, int(entry)), self.frontier.next_number()
-            children.append(Node(node.bound, number, picks, basis, parent, self.number))
+            picks, number = picked(node.picks, choice, int(entry)), self.open_nodes.next_number()
+            children.append(OpenNode(node.bound, number, picks, basis, parent, self.number))
         for child in children[1:]:
-            self.frontier.push(child)
+            self.open_nodes.push(child)
         return replace(children[0], basis=None)
 
 

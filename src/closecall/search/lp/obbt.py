@@ -1,4 +1,4 @@
-"""Bounds over what could still beat the incumbent: the relaxation, the goal and the distance together.
+"""Optimisation-based bound tightening (OBBT) over what could still beat the incumbent.
 
 Ordinary bounds hold for every image within the radius. Here each open unit is maximised and minimised over
 the images that the relaxation lets reach the goal within the radius as well, so that the bounds tighten as
@@ -18,42 +18,44 @@ from closecall.bounds import Bounds
 from closecall.search.lp.relaxation import Relaxation
 from closecall.solvers.incremental_lp import WarmProgram
 
-REACHED = 0.02  # a bound that some point comes this near to (as a share of the width) is left alone
 MADE = 1e-7  # a choice whose smallest gap is below this share is made
 
 
 @dataclass(frozen=True, eq=False)
-class Squeezed:
+class Tightened:
     """New bounds; `empty` when it is proven that nothing beats the incumbent."""
 
     bounds: Bounds
     empty: bool = False
 
 
-def squeeze(relaxation: Relaxation, bounds: Bounds, *, deadline: float, everything: bool = True) -> Squeezed:
+def tighten(
+    relaxation: Relaxation, bounds: Bounds, *, deadline: float, everything: bool = True, reached: float
+) -> Tightened:
     """One round over all open units, layer by layer; the gaps' bounds are updated as they become known.
 
-    Without `everything`, units whose choice is made at the relaxation's optimum are passed over.
+    Without `everything`, units whose choice is made at the relaxation's optimum are passed over. A bound that
+    some point comes near to, by a share `reached` of its width, is left alone.
     """
     program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
     status, _, values = program.solve(seconds=max(0.0, deadline - time.perf_counter()))
     if status != "optimal" or values is None:
-        return Squeezed(bounds, empty=status == "infeasible" and program.farkas_proves_infeasible())
+        return Tightened(bounds, empty=status == "infeasible" and program.farkas_proves_infeasible())
     lower, upper = [low.copy() for low in bounds.lower], [high.copy() for high in bounds.upper]
-    seen = Seen(relaxation)
+    seen = Seen(relaxation, reached)
     seen.note(values)
     wanted = (relaxation.entries.unit >= 0) & (everything | undecided_at(relaxation, values))
     for node in np.unique(relaxation.node):
         for entry in np.flatnonzero((relaxation.node == node) & wanted):
             if time.perf_counter() > deadline:
-                return Squeezed(Bounds(tuple(lower), tuple(upper)))
+                return Tightened(Bounds(tuple(lower), tuple(upper)))
             unit = int(relaxation.entries.unit[entry])
-            low, high = squeeze_entry(
+            low, high = tighten_entry(
                 program, seen, int(entry), (lower[node][unit], upper[node][unit]), deadline
             )
             lower[node][unit], upper[node][unit] = low, high
         tighten_gaps(program, relaxation, int(node), lower[node], upper[node])
-    return Squeezed(Bounds(tuple(lower), tuple(upper)))
+    return Tightened(Bounds(tuple(lower), tuple(upper)))
 
 
 def undecided_at(relaxation: Relaxation, values: Vector) -> NDArray[np.bool_]:
@@ -68,8 +70,8 @@ def undecided_at(relaxation: Relaxation, values: Vector) -> NDArray[np.bool_]:
 class Seen:
     """The smallest and largest value of each entry among the points met so far."""
 
-    def __init__(self, relaxation: Relaxation) -> None:
-        self.entries = relaxation.entries
+    def __init__(self, relaxation: Relaxation, reached: float) -> None:
+        self.entries, self.reached = relaxation.entries, reached
         self.least = np.full(len(self.entries.gap), np.inf)
         self.most = np.full(len(self.entries.gap), -np.inf)
 
@@ -79,7 +81,7 @@ class Seen:
         self.most = np.maximum(self.most, worth)
 
 
-def squeeze_entry(
+def tighten_entry(
     program: WarmProgram, seen: Seen, entry: int, known: tuple[float, float], deadline: float
 ) -> tuple[float, float]:
     """Bounds on one entry, the side nearer zero first; the other side is left when the sign is decided."""
@@ -88,7 +90,7 @@ def squeeze_entry(
     for side in (1.0, -1.0) if high < -low else (-1.0, 1.0):
         if low >= 0 or high <= 0:
             break
-        near = REACHED * (high - low)
+        near = seen.reached * (high - low)
         if (side > 0 and seen.most[entry] >= high - near) or (side < 0 and seen.least[entry] <= low + near):
             continue
         program.set_objective(columns, np.array([-side, side]))
@@ -112,3 +114,14 @@ def tighten_gaps(program: WarmProgram, relaxation: Relaxation, node: int, low: V
     columns = np.concatenate([entries.gap[relus], entries.whole[relus]])
     most = np.concatenate([np.maximum(-low[units], 0.0), np.maximum(high[units], 0.0)])
     program.set_column_bounds(columns, np.zeros(len(columns)), np.minimum(program.upper[columns], most))
+
+
+def open_width(relaxation: Relaxation, bounds: Bounds) -> float:
+    """How much room the open units of a relaxation have in all."""
+    signed = relaxation.entries.unit >= 0
+    pairs = zip(relaxation.node[signed], relaxation.entries.unit[signed], strict=True)
+    width = 0.0
+    for node, unit in pairs:
+        low, high = bounds.lower[node][unit], bounds.upper[node][unit]
+        width += min(-low, high) if low < 0 < high else 0.0
+    return width

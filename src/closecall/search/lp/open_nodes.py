@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.arrays import Vector
+from closecall.search.incumbent import Statistics
 from closecall.solvers.incremental_lp import Basis
 
 Picks = NDArray[np.int32]  # for each choice the entry picked, −1 while it is open
@@ -32,10 +33,10 @@ class Parent:
 
 
 @dataclass(order=True)
-class Node:
+class OpenNode:
     """A part of the search space and a proven lower bound on the objective over it.
 
-    The basis is one of the program of the diver with the number `diver`, and of no use to another.
+    The basis is one of the program of the worker with the number `worker`, and of no use to another.
     """
 
     bound: float
@@ -43,27 +44,20 @@ class Node:
     picks: Picks = field(compare=False)
     basis: Basis | None = field(compare=False, default=None)
     parent: Parent | None = field(compare=False, default=None)
-    diver: int = field(compare=False, default=0)
+    worker: int = field(compare=False, default=0)
 
 
-@dataclass
-class Tally:
-    """What the search has cost so far."""
-
-    nodes: int = 0
-
-
-class Frontier:
+class OpenNodes:
     """Nodes to be searched, best first; all that changes while several threads search changes here."""
 
-    def __init__(self, choices: int, cutoff: float, on_point: OnPoint, tally: Tally) -> None:
+    def __init__(self, choices: int, cutoff: float, on_point: OnPoint, statistics: Statistics) -> None:
         self.cutoff = cutoff
         self.on_point = on_point
-        self.tally = tally
-        self.floor = math.inf  # the lowest bound of a node that was left without a proof
+        self.statistics = statistics
+        self.unproven = math.inf  # the lowest bound of a node that was left without a proof
         self.halted = False
-        self._open = [Node(-math.inf, 0, np.full(choices, -1, dtype=np.int32))]
-        self._taken: dict[int, float] = {}  # the bound of what each diver is searching
+        self._open = [OpenNode(-math.inf, 0, np.full(choices, -1, dtype=np.int32))]
+        self._taken: dict[int, float] = {}  # the bound of what each worker is searching
         self._numbers = 0
         self._changed = threading.Condition(threading.RLock())
 
@@ -72,7 +66,7 @@ class Frontier:
         """No point that makes all its choices is below this."""
         with self._changed:
             nearest = [node.bound for node in self._open[:1]]
-            return min([self.cutoff, self.floor, *nearest, *self._taken.values()])
+            return min([self.cutoff, self.unproven, *nearest, *self._taken.values()])
 
     @property
     def more(self) -> bool:
@@ -80,7 +74,7 @@ class Frontier:
         with self._changed:
             return bool(self._open) and self._open[0].bound < self.cutoff
 
-    def take(self, diver: int, *, wait: bool = False) -> Node | None:
+    def take(self, worker: int, *, wait: bool = False) -> OpenNode | None:
         """The node of lowest bound; none when none below the cutoff is left, or will come if one waits."""
         with self._changed:
             while wait and not self.halted and not self.more and self._taken:
@@ -88,16 +82,16 @@ class Frontier:
             if self.halted or not self.more:
                 return None
             node = heapq.heappop(self._open)
-            self._taken[diver] = node.bound
+            self._taken[worker] = node.bound
             return node
 
-    def finish(self, diver: int) -> None:
-        """A diver has searched what it took, or put back what is left of it."""
+    def finish(self, worker: int) -> None:
+        """A worker has searched what it took, or put back what is left of it."""
         with self._changed:
-            del self._taken[diver]
+            del self._taken[worker]
             self._changed.notify_all()
 
-    def push(self, node: Node) -> None:
+    def push(self, node: OpenNode) -> None:
         with self._changed:
             heapq.heappush(self._open, node)
             self._changed.notify()
@@ -112,12 +106,12 @@ class Frontier:
 
     def count(self) -> None:
         with self._changed:
-            self.tally.nodes += 1
+            self.statistics.nodes += 1
 
-    def keep(self, bound: float) -> None:
+    def leave(self, bound: float) -> None:
         """Claim no more than the bound of a node that is left without a proof."""
         with self._changed:
-            self.floor = min(self.floor, bound)
+            self.unproven = min(self.unproven, bound)
 
     def offer(self, values: Vector) -> None:
         """Show a point that may be an incumbent, and take over the new cutoff."""
@@ -125,7 +119,7 @@ class Frontier:
             self.cutoff = min(self.cutoff, self.on_point(values))
 
     def halt(self) -> None:
-        """Have every diver put back what it is searching."""
+        """Have every worker put back what it is searching."""
         with self._changed:
             self.halted = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Walk a witness downhill through linear regions: within one, the nearest point is an LP.
+"""RegionDescent a witness downhill through linear regions: within one, the nearest point is an LP.
 
 A region is a way to make every choice. At its nearest point some choices tie; where the LP's reduced cost
 says that leaving the picked entry would lead nearer, the other entry of the tie is picked, and so on.
@@ -9,17 +9,14 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closecall.arrays import Vector
 from closecall.network import Network
+from closecall.search.lp.open_nodes import Picks
 from closecall.search.lp.relaxation import Relaxation
 from closecall.solvers.incremental_lp import WarmProgram
 
-Picks = NDArray[np.int32]
-
-TIE = 1e-7
-SINGLE_FLIPS = 6
+TIE = 1e-7  # of a gap's room: a choice that is nearer to a tie counts as one
 
 
 def picks_at(relaxation: Relaxation, network: Network, image: Vector) -> Picks:
@@ -35,21 +32,23 @@ def picks_at(relaxation: Relaxation, network: Network, image: Vector) -> Picks:
     return order[last].astype(np.int32) if len(order) else np.zeros(0, dtype=np.int32)
 
 
-class Walk:
+class RegionDescent:
     """The LP of one region, moved from region to region."""
 
-    def __init__(self, relaxation: Relaxation) -> None:
-        self.relaxation = relaxation
+    def __init__(self, relaxation: Relaxation, single_flips: int) -> None:
+        self.relaxation, self.single_flips = relaxation, single_flips
         self.program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
 
-    def descend(self, picks: Picks, deadline: float) -> tuple[float, Vector | None]:
-        """The lowest objective met and its image."""
+    def descend(self, picks: Picks, deadline: float) -> Vector | None:
+        """The image of the lowest objective met."""
         value, values = self._settle(picks, np.inf, deadline)
         best_values = values
         while values is not None and time.perf_counter() < deadline:
             flips = self._flips(picks, values)
             moved = False
-            for chosen in [flips, *([flip] for flip in flips[:SINGLE_FLIPS])] if len(flips) > 1 else [flips]:
+            for chosen in (
+                [flips, *([flip] for flip in flips[: self.single_flips])] if len(flips) > 1 else [flips]
+            ):
                 trial = picks.copy()
                 for choice, entry in chosen:
                     trial[choice] = entry
@@ -59,7 +58,7 @@ class Walk:
                     break
             if not moved:
                 break
-        return value, None if best_values is None else self.relaxation.pixels.at(best_values)
+        return None if best_values is None else self.relaxation.pixels.at(best_values)
 
     def _settle(self, picks: Picks, cutoff: float, deadline: float) -> tuple[float, Vector | None]:
         entries = self.relaxation.entries

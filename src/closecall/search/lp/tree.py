@@ -1,7 +1,7 @@
 """Our own branch and bound over the choices of a relaxation: the phases of ReLUs, the winners of poolings.
 
-Each node fixes some gaps to 0. The search dives into the more promising child (see `node_solver`) and takes the open
-node of lowest bound when a dive ends; several threads may dive at once, each with an LP of its own.
+Each node fixes some gaps to 0. The search plunges into the more promising child (see `node_solver`) and takes
+the open node of lowest bound when a plunge ends; several threads may plunge at once, each with its own LP.
 """
 
 from __future__ import annotations
@@ -11,32 +11,41 @@ import threading
 import time
 from collections.abc import Callable
 
-from closecall.search.lp.node_solver import Diver
-from closecall.search.lp.open_nodes import Frontier, OnPoint, Tally
+from closecall.search.incumbent import Statistics
+from closecall.search.lp.node_solver import NodeSolver
+from closecall.search.lp.open_nodes import OnPoint, OpenNodes
 from closecall.search.lp.pseudo_costs import PseudoCosts
 from closecall.search.lp.relaxation import Relaxation
+from closecall.settings import DEFAULT, LinearPrograms
 
-SECONDS_BETWEEN_LOOKS = 0.05  # of the thread that waits for the divers
+SECONDS_BETWEEN_LOOKS = 0.05  # of the thread that waits for the workers
 
 
 class Tree:
     """Minimise a relaxation's objective over all ways to make its choices, up to a cutoff."""
 
-    def __init__(self, relaxation: Relaxation, cutoff: float, on_point: OnPoint, tally: Tally) -> None:
-        self.relaxation = relaxation
-        self.frontier = Frontier(relaxation.choices, cutoff, on_point, tally)
+    def __init__(
+        self,
+        relaxation: Relaxation,
+        cutoff: float,
+        on_point: OnPoint,
+        statistics: Statistics,
+        settings: LinearPrograms = DEFAULT.lp,
+    ) -> None:
+        self.relaxation, self.settings = relaxation, settings
+        self.open_nodes = OpenNodes(relaxation.choices, cutoff, on_point, statistics)
         self.gains = PseudoCosts(relaxation)
-        self._ready: list[Diver] = []
+        self._ready: list[NodeSolver] = []
 
     @property
     def bound(self) -> float:
         """No point of the relaxation that makes all its choices is below this."""
-        return self.frontier.bound
+        return self.open_nodes.bound
 
     @property
-    def floor(self) -> float:
+    def unproven(self) -> float:
         """The lowest bound of a node that was left without a proof."""
-        return self.frontier.floor
+        return self.open_nodes.unproven
 
     def search(
         self,
@@ -47,38 +56,38 @@ class Tree:
         stop: Callable[[], bool],
     ) -> bool:
         """Work until nothing below the cutoff is open; False when stopped before."""
-        tally = self.frontier.tally
-        last = math.inf if nodes is None else tally.nodes + nodes
+        statistics = self.open_nodes.statistics
+        last = math.inf if nodes is None else statistics.nodes + nodes
 
         def over() -> bool:
-            return tally.nodes >= last or time.perf_counter() > deadline or stop()
+            return statistics.nodes >= last or time.perf_counter() > deadline or stop()
 
         done = self._alone(over, deadline) if threads == 1 else self._together(over, deadline, threads)
         if done:
-            self.frontier.clear()
+            self.open_nodes.clear()
         return done
 
     def _alone(self, over: Callable[[], bool], deadline: float) -> bool:
-        (diver,) = self._divers(1)
-        while self.frontier.more:
+        (solver,) = self._node_solvers(1)
+        while self.open_nodes.more:
             if over():
                 return False
-            self._dive_once(diver, deadline, over)
+            self._plunge_once(solver, deadline, over)
         return True
 
     def _together(self, over: Callable[[], bool], deadline: float, threads: int) -> bool:
         """Dive in several threads while this one looks after them."""
         failures: list[Exception] = []
 
-        def work(diver: Diver) -> None:
+        def work(solver: NodeSolver) -> None:
             try:
-                while self._dive_once(diver, deadline, never, wait=True):
+                while self._plunge_once(solver, deadline, never, wait=True):
                     pass
             except Exception as failure:  # raised again below, where it can be seen
                 failures.append(failure)
-                self.frontier.halt()
+                self.open_nodes.halt()
 
-        workers = [threading.Thread(target=work, args=(diver,)) for diver in self._divers(threads)]
+        workers = [threading.Thread(target=work, args=(solver,)) for solver in self._node_solvers(threads)]
         for worker in workers:
             worker.start()
         try:
@@ -86,31 +95,33 @@ class Tree:
                 while worker.is_alive():
                     worker.join(SECONDS_BETWEEN_LOOKS)
                     if over():
-                        self.frontier.halt()
+                        self.open_nodes.halt()
         finally:
-            self.frontier.halt()
+            self.open_nodes.halt()
             for worker in workers:
                 worker.join()
-            self.frontier.halted = False
+            self.open_nodes.halted = False
         if failures:
             raise failures[0]
-        return not self.frontier.more
+        return not self.open_nodes.more
 
-    def _divers(self, count: int) -> list[Diver]:
+    def _node_solvers(self, count: int) -> list[NodeSolver]:
         for number in range(len(self._ready), count):
-            self._ready.append(Diver(number, self.relaxation, self.frontier, self.gains))
+            self._ready.append(
+                NodeSolver(number, self.relaxation, self.open_nodes, self.gains, self.settings)
+            )
         return self._ready[:count]
 
-    def _dive_once(
-        self, diver: Diver, deadline: float, over: Callable[[], bool], *, wait: bool = False
+    def _plunge_once(
+        self, solver: NodeSolver, deadline: float, over: Callable[[], bool], *, wait: bool = False
     ) -> bool:
-        node = self.frontier.take(diver.number, wait=wait)
+        node = self.open_nodes.take(solver.number, wait=wait)
         if node is None:
             return False
         try:
-            diver.dive(node, deadline, over)
+            solver.plunge(node, deadline, over)
         finally:
-            self.frontier.finish(diver.number)
+            self.open_nodes.finish(solver.number)
         return True
 
 

@@ -1,0 +1,165 @@
+"""`auto`: which engines are asked, in which order, and why. `--verbose` prints the reason.
+
+A plan is a row of the table: the first whose condition holds is followed, engine by engine, until one of them
+settles the question. What is cheap comes first in every row.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.sparse import issparse
+
+from closecall.attacks.gradient import find_witness
+from closecall.network.layers import Affine, Maximum
+from closecall.search.batches import search_by_batches
+from closecall.search.first_bound import first_bound
+from closecall.search.lp.all_cases import settle_all_cases
+from closecall.search.lp.boxes import close_boxes
+from closecall.search.milp import solve_basic, solve_for_costs, solve_improved, solve_rest
+from closecall.search.problem import Problem
+
+log = logging.getLogger(__name__)
+
+Engine = Callable[[Problem], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When a plan applies, the engines that it asks, and why."""
+
+    applies: Callable[[Problem], bool]
+    engines: tuple[str, ...]
+    why: str
+
+
+def attack(problem: Problem) -> None:
+    """Look for a witness by gradients."""
+    clock, settings = problem.clock, problem.settings
+    with clock.stage("attack"):
+        until = clock.share(settings.auto.share_for_attack)
+        find_witness(
+            problem.network, problem.domain, problem.goal, until=until, on_witness=problem.incumbent.offer
+        )
+
+
+def bound_linearly(problem: Problem) -> None:
+    """A first lower bound beside a solver's."""
+    first_bound(problem, problem.clock.share(problem.settings.milp.share_for_first_bound))
+
+
+def search_by_short_batches(problem: Problem) -> None:
+    """Batched bounds for as long as they settle what is easy; linear programs with cuts come next."""
+    settings = problem.settings.auto
+    seconds = min(settings.share_for_batches * problem.clock.limit, settings.seconds_for_batches)
+    search_by_batches(problem, seconds)
+
+
+def search_by_long_batches(problem: Problem) -> None:
+    search_by_batches(problem, problem.clock.limit)
+
+
+ENGINES: dict[str, Engine] = {
+    "attack": attack,
+    "linear bounds": bound_linearly,
+    "linear programs": settle_all_cases,
+    "boxes": close_boxes,
+    "batched bounds, shortly": search_by_short_batches,
+    "batched bounds": search_by_long_batches,
+    "solver": solve_rest,
+    "solver, for costs": solve_for_costs,
+    "solver, basic": solve_basic,
+    "solver, improved": solve_improved,
+}
+
+
+def has_costs(problem: Problem) -> bool:
+    return problem.costs is not None
+
+
+def is_small(problem: Problem) -> bool:
+    """Few units, and few pixels: in L∞ each pixel costs an LP two rows."""
+    settings, network = problem.settings.auto, problem.network
+    return network.units <= settings.units_for_lps and network.input_size <= settings.pixels_for_lps
+
+
+def suits_solver(problem: Problem) -> bool:
+    norm = problem.domain.norm.name
+    return norm == "l0" or (norm == "l2" and is_small(problem))
+
+
+def suits_lps(problem: Problem) -> bool:
+    norm = problem.domain.norm.name
+    few = problem.network.units <= problem.settings.auto.units_for_cuts
+    return (norm == "l1" and few) or (norm == "linf" and is_small(problem))
+
+
+def suits_boxes(problem: Problem) -> bool:
+    """Each unit of the first layer reads a part of the image, and nothing pools."""
+    nodes = problem.simplified.nodes
+    affine = [node.layer for node in nodes if isinstance(node.layer, Affine) and 0 in node.inputs]
+    local = all(issparse(weight) for layer in affine for weight in layer.weights)
+    pooled = any(isinstance(node.layer, Maximum) for node in nodes)
+    few = problem.network.units <= problem.settings.auto.units_for_cuts
+    return problem.domain.norm.name == "linf" and few and local and not pooled
+
+
+def asks_for_any(problem: Problem) -> bool:
+    return not problem.nearest
+
+
+def always(_: Problem) -> bool:
+    return True
+
+
+MILP = (
+    Plan(has_costs, ("solver, for costs",), "the paper's costs are no distance: a solver minimises them"),
+    Plan(always, ("attack", "linear bounds", "solver"), "asked for"),
+)
+
+TABLE = (
+    MILP[0],
+    Plan(
+        suits_solver,
+        ("attack", "linear bounds", "solver"),
+        "L0 has no linear distance, and L2 on a small network is quickest as it is",
+    ),
+    Plan(
+        suits_lps,
+        ("attack", "linear programs", "solver"),
+        "few units: a linear program for each node of a tree gives the strongest bounds",
+    ),
+    Plan(
+        suits_boxes,
+        ("attack", "batched bounds, shortly", "boxes", "solver"),
+        "few units that read parts of the image: cuts by the concave envelope close what batches leave",
+    ),
+    Plan(
+        asks_for_any,
+        ("batched bounds", "solver"),
+        "many units and any image will do: batched bounds begin with an attack of their own",
+    ),
+    Plan(
+        always,
+        ("attack", "batched bounds", "solver"),
+        "many units: thousands of loose bounds in the time of one linear program",
+    ),
+)
+
+BASIC = (Plan(always, ("solver, basic",), "asked for"),)
+IMPROVED = (Plan(always, ("solver, improved",), "asked for"),)
+ATTACK = (Plan(always, ("attack",), "asked for"),)
+
+
+def follow(problem: Problem, table: tuple[Plan, ...]) -> None:
+    """Follow the first plan that applies until the question is settled or the time is over."""
+    plan = next(plan for plan in table if plan.applies(problem))
+    problem.why.append(f"{', then '.join(plan.engines)}: {plan.why}")
+    for engine in plan.engines:
+        log.debug("asking: %s", engine)
+        problem.asked.append(engine)
+        ENGINES[engine](problem)
+        if problem.incumbent.settled or problem.clock.left <= 0:
+            return

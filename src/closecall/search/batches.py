@@ -1,0 +1,90 @@
+"""Branch and bound over batched linear bounds (`crown`), and what is done where those would not fit."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from closecall.bounds import MOST_GIGABYTES, certified_radius, dense_entries, dense_gigabytes
+from closecall.search.coarse import SECONDS_TO_LAY_OUT, refute_coarsely
+from closecall.search.first_bound import first_bound
+from closecall.search.problem import Problem
+
+
+def search_by_batches(problem: Problem, seconds: float) -> None:
+    """Refute the domain if there is no witness yet; from a witness, shrink to the nearest.
+
+    All of it within so many seconds from the beginning of the whole search, but in half as many from now on
+    where most of them are over.
+    """
+    from closecall.search.crown import TooLargeError  # waits for torch
+
+    clock, network = problem.clock, problem.simplified
+    now = time.perf_counter()
+    until = min(max(clock.began + seconds, now + seconds / 2), clock.deadline)
+    if problem.nearest or math.isfinite(problem.domain.radius):
+        first_bound(problem, now + problem.settings.auto.share_for_first_bound * (until - now))
+    too_large = dense_gigabytes(network) > MOST_GIGABYTES
+    if too_large or until - time.perf_counter() < SECONDS_TO_LAY_OUT * dense_entries(network):
+        search_coarsely(problem)
+        return
+    try:
+        with clock.stage("search"):
+            refute_and_shrink(problem, until)
+    except TooLargeError:
+        search_coarsely(problem)
+
+
+def refute_and_shrink(problem: Problem, until: float) -> None:
+    from closecall.search.crown import Watch, refute, shrink
+
+    incumbent, statistics = problem.incumbent, problem.incumbent.statistics
+    begun_at = statistics.nodes
+
+    def on_progress(lower: float, upper: float, nodes: int, seconds: float) -> None:  # noqa: ARG001
+        statistics.nodes = begun_at + nodes
+        incumbent.prove(lower)
+        incumbent.tell_now_and_then()
+
+    watch = Watch(on_progress, incumbent.offer)
+    question = (problem.simplified, problem.domain, problem.goal)
+    if incumbent.witness is None:
+        left = max(0.0, until - time.perf_counter())
+        outcome = refute(*question, seconds=left, threads=problem.threads, watch=watch)
+        statistics.nodes = begun_at = begun_at + outcome.nodes
+        if outcome.status == "proven":
+            incumbent.prove(incumbent.proves(problem.domain.radius))
+        incumbent.prove(outcome.lower)
+        if outcome.status == "interrupted":
+            raise KeyboardInterrupt
+    if incumbent.witness is not None and problem.nearest:
+        left = max(0.0, until - time.perf_counter())
+        _, outcome = shrink(
+            *question, incumbent.witness, gap=problem.gap, seconds=left, threads=problem.threads, watch=watch
+        )
+        statistics.nodes = begun_at + outcome.nodes
+        incumbent.prove(outcome.lower)
+        if outcome.status == "interrupted":
+            raise KeyboardInterrupt
+
+
+def search_coarsely(problem: Problem) -> None:
+    """An interval without batched bounds: linear bounds over larger and larger radii."""
+    clock, incumbent, domain = problem.clock, problem.incumbent, problem.domain
+    network = problem.simplified
+    with clock.stage("search"):
+        if incumbent.witness is None:
+            empty, witness = refute_coarsely(network, domain, problem.goal, clock.share(0.5))
+            incumbent.offer(witness)
+            if empty:
+                incumbent.prove(incumbent.proves(domain.radius))
+        if incumbent.witness is not None and problem.nearest:
+            certified_radius(
+                network,
+                domain.within(incumbent.distance),
+                problem.goal,
+                clock.deadline,
+                proven=incumbent.lower,
+                trials=problem.settings.auto.coarse_trials,
+                on_radius=incumbent.prove,
+            )

@@ -98,6 +98,8 @@ class Auto:
     # Where LPs with cuts come next, batched bounds get this share of the limit, but no more seconds.
     share_for_batches: float = 0.07
     seconds_for_batches: float = 5.0
+    # Of the limit, for batched bounds about a whole box, where linear programs with cuts come next. By trial.
+    share_for_batches_of_a_box: float = 0.5
     # Of the time of batched bounds, for a first lower bound.
     share_for_first_bound: float = 0.3
     # Radii that linear bounds try on a network that is too large for batched bounds.

@@ -7,6 +7,7 @@ settles the question. What is cheap comes first in every row.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -57,6 +58,11 @@ def search_by_short_batches(problem: Problem) -> None:
     search_by_batches(problem, seconds)
 
 
+def search_by_batches_for_half(problem: Problem) -> None:
+    """Batched bounds, which see all cases at once, and time for linear programs after them."""
+    search_by_batches(problem, problem.settings.auto.share_for_batches_of_a_box * problem.clock.limit)
+
+
 def search_by_long_batches(problem: Problem) -> None:
     search_by_batches(problem, problem.clock.limit)
 
@@ -67,6 +73,7 @@ ENGINES: dict[str, Engine] = {
     "linear programs": settle_all_cases,
     "boxes": close_boxes,
     "batched bounds, shortly": search_by_short_batches,
+    "batched bounds, for half of the time": search_by_batches_for_half,
     "batched bounds": search_by_long_batches,
     "solver": solve_rest,
     "solver, for costs": solve_for_costs,
@@ -106,6 +113,13 @@ def suits_boxes(problem: Problem) -> bool:
     return problem.domain.norm.name == "linf" and few and local and not pooled
 
 
+def asks_about_a_box(problem: Problem) -> bool:
+    """Any image of a whole box will do, as in VNN-LIB properties; few units."""
+    domain, most = problem.domain, problem.settings.auto.units_for_cuts
+    whole = domain.norm.name == "linf" and math.isinf(domain.radius)
+    return asks_for_any(problem) and whole and problem.network.units <= most
+
+
 def asks_for_any(problem: Problem) -> bool:
     return not problem.nearest
 
@@ -125,6 +139,11 @@ TABLE = (
         suits_solver,
         ("attack", "linear bounds", "solver"),
         "L0 has no linear distance, and L2 on a small network is quickest as it is",
+    ),
+    Plan(
+        asks_about_a_box,
+        ("batched bounds, for half of the time", "boxes", "solver"),
+        "a box and no distance: batched bounds attack and bound all cases at once, cuts come after",
     ),
     Plan(
         suits_lps,

@@ -1,12 +1,313 @@
-"""Every number that steers a search: its unit, why it is as it is, and what it was measured on.
+"""Every number that steers a search: its unit, why it is as it is, and what it was found out by.
 
-None of them changes what an answer means, only how soon it comes. Numbers that a proof rests on (how far
-bounds are rounded outward, what counts as a change in L0) stand beside the proof.
+None of them decides what is true: other numbers only make a search slower, or leave its interval wider. What
+proofs rest on, such as how far bounds are rounded outward, stands beside the proof instead.
+
+"By trial" means that the number was chosen while the search was being written, and that what it alone brings
+has not been measured. "Improvements" are the rows at the end of docs/PERFORMANCE.md. Speeds named here were
+measured on one core of an EPYC, beside other work.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What steps cost in memory and time, known before they are begun, and what is refused for it."""
+
+    # Gigabytes for the matrices of batched bounds, or for a solver's model: what a laptop can spare.
+    # By choice; queries about the zoo's networks stay below one (tests/search/test_memory.py).
+    most_gigabytes: float = 3.0
+
+    # Bytes of a weight in the dense matrices of batched bounds, in float64 and float32: of the whole network,
+    # of the same within a radius, and of that without its dead units. Counted, not measured.
+    bytes_of_a_dense_entry: int = 3 * (8 + 4)
+
+    # Bytes of a number in the rows of a solver's model, the solver's own copies and its presolve included.
+    # By trial.
+    bytes_of_a_model_entry: int = 300
+
+    # Seconds to make a model, for each number in its rows. Measured on mnist-cnn: 1.1e-6.
+    seconds_to_encode_an_entry: float = 1e-6
+
+    # Seconds by which a solver overruns its limit, for each number in its rows. By trial.
+    seconds_to_stop_for_an_entry: float = 5e-7
+
+    # Seconds to lay out the dense matrices of batched bounds, for each of their entries. Measured: 6e-9 for a
+    # convolution on 32 x 32 pixels, 8e-8 for dense layers of 2,000 units; this lies between.
+    seconds_to_lay_out_an_entry: float = 3e-8
+
+    # Seconds for an LP that is begun just before the end, so that it can begin at all. By trial.
+    least_lp_seconds: float = 0.01
+
+    # Entries of a matrix that a layer is read as: 240 MB as a sparse one. Larger networks are refused.
+    most_entries: int = 20_000_000
+
+    # Numbers in the planes of the L1 search at once: 1.6 GB. Beyond that it does without them.
+    most_plane_numbers: float = 2e8
+
+    # Arrays as large as the planes of one layer that exist while they are carried through it. Counted.
+    plane_arrays_at_work: int = 8
+
+    # Slopes of all open parts of the batched search together: a gigabyte in float16. Then it ends.
+    most_slopes: float = 5e8
+
+    # A matrix is stored dense from this share of entries on that are not zero: a sparse product takes about
+    # ten times as long for each of them (1.3e9 a second against 1.3e10), and sparse ones save memory besides.
+    dense_share: float = 0.25
+
+    # Entries up to which any matrix is stored dense: so small a one is multiplied sooner than the places of
+    # its entries are read. By trial.
+    dense_entries: int = 1024
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The first search for a witness, by Frank-Wolfe steps in numpy."""
+
+    # Steps of a climb. By trial.
+    steps: int = 24
+
+    # Climbs in a row that may fail before the nearest witness so far is taken. By trial.
+    failed_climbs: int = 3
+
+    # The next ball's radius as a share of the last witness's distance: a much smaller ball may hold none.
+    # By trial.
+    next_radius_share: float = 0.93
+
+    # The first radius, in those at which the linear model at the original reaches the goal: a quarter more,
+    # since networks bend away from it. By trial.
+    first_radius_margin: float = 1.25
+
+    # The least share of the way to the farthest corner for that, however steep the linear model is.
+    # By trial.
+    least_first_share: float = 0.01
+
+    # The factor by which the ball grows until a first witness is found. By trial.
+    growth: float = 2.0
+
+    # Points looked at between the original and a witness, to pull it back, and rounds of this, each between
+    # the last two points: three passes of the network for the 4096th part of the way.
+    pull_back_points: int = 16
+    pull_back_rounds: int = 3
+
+    # Images with fewer changed pixels (L0) in one pass of the network. By trial.
+    trials_at_once: int = 32
+
+    # Steps of the climb towards an ideal image, which no radius holds. By trial.
+    ideal_steps: int = 200
+
+
+@dataclass(frozen=True)
+class LinearBounds:
+    """Linear bounds (CROWN) in numpy, which keep convolutions sparse; the scale of units; cuts."""
+
+    # Rows carried back at once, two for each unit: enough for products of matrices to pay. By trial.
+    most_rows: int = 1024
+
+    # Multiplications of one portion of rows: 0.15 s at the 1.3e9 a second of sparse products, so that a
+    # search looks at its clock that often.
+    multiplications_at_once: float = 2e8
+
+    # Numbers in one array of a portion: 32 MB, a few of which exist at once.
+    numbers_at_once: float = 4e6
+
+    # Multiplications that take as long as sorting one pixel of one row, for the norms that need it. Measured:
+    # 0.7e-7 (L0), 1.0e-7 (L1) and 1.7e-7 s (L2) a pixel, 0.8e-9 s a multiplication.
+    multiplications_to_sort_a_pixel: float = 100
+
+    # Radii tried for the first lower bound, each in the middle of what is left, by ratio. By trial.
+    bisections: int = 6
+
+    # The first radius as a share of the domain's, and the factor to the next while none is proven. By trial;
+    # linear bounds alone prove 0.43 of 4.31 on mnist-cnn, image 0, L1.
+    first_share: float = 1 / 8
+
+    # The share of the domain's radius below which no radius is tried: too little to be of use.
+    smallest_share: float = 1e-6
+
+    # Doublings that the largest weight of a unit may be from 1 and stay as it is, so that trained networks
+    # keep their numbers bit for bit. By trial; `closecall bench soundness` runs with it.
+    ordinary_doublings: int = 8
+
+    # How far a unit's value must lie above its envelope for a cut there, in its own scale. By trial; what
+    # cuts bring: Improvements, from 21,825 nodes, unfinished, to 206.
+    worth_a_cut: float = 1e-4
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How slopes, multipliers and weights are improved by gradient, many bounds at once (Adam)."""
+
+    # Steps, each of which is one pass back and one forward through the network.
+    steps: int
+
+    # The length of the first step of slopes, which lie between 0 and 1. By trial.
+    slope_step: float = 0.1
+
+    # The same of the splits' multipliers and of the weights of a case's rows, which add up to 1. By trial.
+    multiplier_step: float = 0.1
+    weight_step: float = 0.1
+
+    # The factor from each step's length to the next. By trial.
+    decay: float = 0.97
+
+    # What a step keeps of the mean of gradients and of the mean of their squares: the first is Adam's usual,
+    # the second forgets sooner than its 0.999, as suits so few steps. By trial.
+    memory_of_mean: float = 0.9
+    memory_of_square: float = 0.99
+
+    # After every so many steps, bounds that are negative by now are left out, if less than this share of all
+    # is not: leaving them out takes a copy of the others. By trial.
+    steps_between_thinnings: int = 4
+    thinning_share: float = 0.75
+
+    # The least weight of a row before they are made to add up to 1, so that none is lost for good.
+    least_weight: float = 1e-6
+
+
+@dataclass(frozen=True)
+class Climbs:
+    """The search for witnesses beside batched bounds: climbs by gradient, then LPs within linear regions."""
+
+    # Starts for each case, the original and random places, and the steps of each. By trial; what such climbs
+    # bring: Improvements, a distance on mnist-cnn in L1 from 4.31 to 3.76.
+    restarts: int = 16
+    steps: int = 40
+
+    # Rounds of them in a row that may fail: the same as in the attack.
+    failed_rounds: int = Attack.failed_climbs
+
+    # Climbs from the points where the bounds of a batch of parts are attained, and the steps of each: few,
+    # since the next batch brings more. By trial.
+    from_bounds: int = 8
+    steps_from_bounds: int = 10
+
+    # In L∞: what is kept of the last direction, the first step as a share of the ball's width, and how often
+    # it is halved on the way. By trial.
+    momentum: float = 0.75
+    first_step: float = 0.25
+    halvings: float = 6.0
+
+    # Scores below the goal at which the end of a climb in float32 is worth a check in float64. By trial.
+    worth_a_check: float = 1e-4
+
+    # The next linear region is gone to while the distance falls to less than this share: 1e-4 is the gap that
+    # is asked for by default.
+    worth_a_region: float = 1 - 1e-4
+
+    # Where to look for a witness beyond a solver's point, as shares of its shift: the solver's tolerance may
+    # have left it just short of the goal. By trial.
+    beyond: tuple[float, ...] = (1.0, 1.0 + 1e-7, 1.0 + 1e-6, 1.0 + 1e-5)
+
+    # Scores by which a second LP must pass the goal where none of these is a witness. By trial.
+    firmer_by: float = 1e-6
+
+    # Broken phases that enter the LP of a linear region at once, and rounds of this: 3,840 phases in all.
+    # By trial.
+    phases_at_once: int = 64
+    rounds: int = 60
+
+    # What a phase may be broken by: the tolerance of the LP solver.
+    broken_by: float = 1e-9
+
+    # Multiplications a second in float64 by which the time for a region's affine maps is estimated: those of
+    # a slow core; measured 1.3e10.
+    multiplications_per_second: float = 3e9
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """Intermediate bounds tightened by branching, layer by layer.
+
+    What sweeps bring: Improvements, the bounds of cases on mnistfc 256x6 from about 500 to about 3. Their
+    numbers are all by trial; none has been measured alone.
+    """
+
+    # Short ascents: each of a layer's units has two sides, and each side many parts.
+    pace: Pace = Pace(10, slope_step=0.15, multiplier_step=0.15, decay=0.9)
+
+    # Units whose children are looked at before one is split.
+    candidates: int = 4
+
+    # Sides whose worst part is split at once.
+    sides_at_once: int = 128
+
+    # Multiplications for each layer and sweep: 2 s at 1.5e10 a second.
+    work: float = 3e10
+
+    # Passes over the network that a split costs, roughly: two children of each candidate and two ascents.
+    passes_for_a_split: int = 40
+
+    # Splits of each side in one sweep, whatever the work.
+    fewest_rounds: int = 3
+    most_rounds: int = 24
+
+    # The multiplier of each row of the case, before the ascent.
+    first_weight: float = 0.01
+
+    # Searches begin anew when the open units before them are left with less than this share of their width:
+    # what was split for wider bounds may be in vain then.
+    stale_share: float = 0.95
+
+    # Sweeps go on while they leave less than this share of the cases' values; the same for the first try to
+    # tighten for one case, which is cheap, since it does not branch.
+    worth_a_sweep: float = 0.93
+    worth_a_try: float = 0.98
+
+    # The share of the time left that all sweeps may take.
+    share: float = 0.5
+
+
+@dataclass(frozen=True)
+class Crown:
+    """Branch and bound with batched linear bounds in torch (α,β-CROWN)."""
+
+    # Ascents for each unit's two bounds, for each case, and for each part: many for a case, whose slopes all
+    # of its parts inherit, few for a part. By trial.
+    unit_pace: Pace = Pace(20, slope_step=0.3)
+    case_pace: Pace = Pace(50, slope_step=0.2)
+    part_pace: Pace = Pace(16, decay=0.93)
+
+    climbs: Climbs = Climbs()
+    sweeps: Sweeps = Sweeps()
+
+    # Multiplications of one batch: about 0.1 s at the 1.5e10 to 2.8e10 a second of float32, so that a search
+    # looks at its clock that often.
+    multiplications_at_once: float = 2e9
+
+    # Rows of a layer, two for each unit, that are bounded at once; parts that are bounded at once; parts that
+    # are split at once, each into two: enough for products of matrices to pay. By trial.
+    unit_rows_at_once: int = 512
+    parts_at_once: int = 128
+    splits_at_once: int = 64
+
+    # Nodes before intermediate bounds are tightened: shallow networks rarely need more (it was 500 at first).
+    # By trial.
+    quick_nodes: int = 2000
+
+    # Units whose children are looked at before one is split. By trial.
+    candidates: int = 8
+
+    # What the better child's bound counts beside the worse one's, and what the height of a unit's triangle
+    # counts beside what the unit adds at the relaxed solution. By trial.
+    better_child: float = 0.1
+    triangle: float = 1e-3
+
+    # Halvings for the radius that the duals of an open part still prove: to 0.006 % of the ball's.
+    bisections: int = 14
+
+    # The first radius and each next step, as shares of the way to the nearest witness, and the least step as
+    # a share of its distance. By trial.
+    first_radius: float = 0.3
+    radius_step: float = 0.35
+    least_radius_step: float = 0.07
+
+    # The share of the time left for a radius short of the nearest witness; then a smaller one is tried.
+    # Improvements: mnist-cnn, image 0, L∞, 300 s from 0.0314 to 0.0360.
+    share_for_a_radius: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -108,8 +409,12 @@ class Auto:
 
 @dataclass(frozen=True)
 class Settings:
-    """All of them."""
+    """All numbers that steer, by stage."""
 
+    sizes: Sizes = Sizes()
+    attack: Attack = Attack()
+    linear_bounds: LinearBounds = LinearBounds()
+    crown: Crown = Crown()
     lp: LinearPrograms = LinearPrograms()
     milp: Milp = Milp()
     auto: Auto = Auto()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from closecall.network import Network
+from closecall.network import Network, Node
+from closecall.network.layers import Affine, Relu
 from closecall.question.domain import Domain
-from closecall.question.goal import Goal
+from closecall.question.goal import Case, Goal
+from closecall.question.norms import norm_named
 from closecall.search.crown import Watch, approach, refute, shrink
 
 from .conftest import Vector, random_network, random_question, true_distance
@@ -115,6 +117,28 @@ def test_the_same_question_has_the_same_answer() -> None:
     domain, goal = random_question(network, 1, "linf", targeted=False)
     first, second = (refute(network, domain.within(0.4), goal, seconds=60) for _ in range(2))
     assert (first.status, first.lower, first.nodes) == (second.status, second.lower, second.nodes)
+
+
+def test_a_network_beyond_float32_is_not_refuted_falsely() -> None:
+    """Layers of [200, −199] pass one number on, while their bounds grow beyond what float32 holds.
+
+    The goal is reached only where all pixels move together, from where no gradient leads there.
+    """
+    pixels = 40
+    layers = [Affine.of([np.ones((2, pixels))], np.full(2, -0.8 * pixels))]
+    layers += [Affine.of([np.array([[200.0, -199.0]] * 2)], np.zeros(2)) for _ in range(25)]
+    layers.append(Affine.of([np.array([[0.0, 0.0], [1.0, 0.0]])], np.array([1.0, 0.0])))
+    nodes = [Node(layers[0], (0,))]
+    for layer in layers[1:]:
+        nodes += [Node(Relu(2), (len(nodes),)), Node(layer, (len(nodes) + 1,))]
+    network = Network((1, 1, pixels), tuple(nodes))
+    centre = np.full(pixels, 0.5)
+    domain = Domain(centre, np.zeros(pixels), np.ones(pixels), norm_named("linf"), 0.4)
+    goal = Goal((Case(np.array([[-1.0, 1.0]]), np.array([0.001])),))
+    assert goal.slack(network.forward((centre + 0.39)[None]))[0] > 0
+    outcome = refute(network, domain, goal, seconds=2)
+    assert outcome.status != "proven"
+    assert outcome.lower <= 0.39
 
 
 def assert_witness(network: Network, domain: Domain, goal: Goal, witness: Vector | None) -> None:

@@ -84,7 +84,7 @@ def exact_at(planes: Planes, splits: Splits) -> Planes:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Where the bounds of some parts are attained, and the unit to split in each, −1 if all are decided."""
+    """Where the bounds of some parts are attained, and the unit to split, −1 only if all are decided."""
 
     images: Tensor
     units: Tensor
@@ -106,7 +106,9 @@ def choose(
     positive = coefficients.clamp(min=0)
     gap = positive * (here.chord * inputs + here.height) + (coefficients - positive) * duals.slopes * inputs
     gap -= coefficients * inputs.clamp(min=0)
-    score = torch.where(here.height > 0, gap.clamp(min=0) + 1e-3 * positive * here.height + 1e-20, 0.0)
+    score = gap.clamp(min=0) + 1e-3 * positive * here.height
+    # What overflows or underflows in float32 still counts: a part is a leaf only if nothing is left to split.
+    score = torch.where(here.most > here.least, score.nan_to_num(nan=0.0) + 1e-20, 0.0)
     top = score.topk(min(candidates, score.shape[1]), dim=1)
     if candidates > 1:
         worse = children_bounds(blocks, planes, ball, problem, duals, top.indices)

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-import closecall.bounds.linear
 from closecall.bounds import Bounds, certified_radius, interval_bounds, linear_bounds, maximise
 from closecall.models import CNN, DNN
 from closecall.network import Network
@@ -22,6 +21,7 @@ from closecall.question.norms import NORMS
 from closecall.question.question import Query
 from closecall.readers import read
 from closecall.search.unit_bounds import lp_bounds, milp_bounds
+from closecall.settings import LinearBounds
 
 torch.set_num_threads(1)
 
@@ -212,12 +212,11 @@ def test_without_time_linear_bounds_are_interval_bounds(norm: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_small_chunks_give_the_same_bounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_chunks_give_the_same_bounds(name: str) -> None:
     network = network_of(name)
     domain = ball(network, "l1", RADII["l1"])
     whole = linear_bounds(network, domain)
-    monkeypatch.setattr(closecall.bounds.linear, "NUMBERS_AT_ONCE", 1)
-    pieces = linear_bounds(network, domain)
+    pieces = linear_bounds(network, domain, settings=LinearBounds(numbers_at_once=1))
     for one, other in zip((*whole.lower, *whole.upper), (*pieces.lower, *pieces.upper), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
 

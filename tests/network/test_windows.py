@@ -14,13 +14,13 @@ from torch.nn import functional as F
 from closecall.errors import ModelError
 from closecall.network.layers import Maximum
 from closecall.network.windows import (
-    MOST_ENTRIES,
     Sliding,
     adaptive_average_pool,
     average_pool,
     convolution,
     max_pool_windows,
 )
+from closecall.settings import DEFAULT
 
 torch.set_num_threads(1)
 
@@ -168,7 +168,7 @@ def test_a_convolution_on_other_channels_is_refused(channels: int) -> None:
 
 
 def test_what_would_not_fit_into_memory_is_refused_before_it_is_made() -> None:
-    side = math.isqrt(MOST_ENTRIES)
+    side = math.isqrt(DEFAULT.sizes.most_entries)
     with pytest.raises(ModelError, match="more than the"):
         convolution(np.ones((9, 9, 3, 3)), (9, side, side), Sliding.over((3, 3)))
     with pytest.raises(ModelError, match="more than the"):

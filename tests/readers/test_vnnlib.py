@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from closecall.errors import QueryError
 from closecall.readers import vnnlib
 from closecall.readers.brackets import DEEPEST
-from closecall.readers.vnnlib import Case, Property, parse_property, read_property
+from closecall.readers.vnnlib import Property, PropertyCase, parse_property, read_property
 
 DECLARED = "".join(f"(declare-const {name} Real)\n" for name in ("X_0", "X_1", "Y_0", "Y_1", "Y_2"))
 BOX = "(assert (>= X_0 -1)) (assert (<= X_0 2.5)) (assert (and (>= X_1 0) (<= X_1 1e0)))\n"
@@ -25,7 +25,7 @@ def parse(text: str, *, box: str = BOX) -> Property:
     return parse_property(DECLARED + box + text, 2, 3)
 
 
-def cases(found: Property) -> list[Case]:
+def cases(found: Property) -> list[PropertyCase]:
     return [case for case in found.cases() if case is not None]
 
 

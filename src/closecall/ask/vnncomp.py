@@ -16,15 +16,14 @@ from closecall.bounds.balance import balanced
 from closecall.clock import Clock
 from closecall.errors import QueryError, SolverError
 from closecall.network import Network
-from closecall.network.windows import MOST_ENTRIES
 from closecall.question.domain import Domain, in_float32
 from closecall.question.goal import Case, Goal
 from closecall.question.norms import norm_named
 from closecall.readers import Classifier
-from closecall.readers.vnnlib import Case as PropertyCase
-from closecall.readers.vnnlib import Property
+from closecall.readers.vnnlib import Property, PropertyCase
 from closecall.search.methods import search
 from closecall.search.problem import Problem
+from closecall.settings import DEFAULT
 from closecall.verdict.replay import Replay, replay
 
 Answer = Literal["sat", "unsat", "unknown", "timeout"]
@@ -89,7 +88,9 @@ def take(cases: Iterator[PropertyCase | None], deadline: float) -> tuple[list[Pr
     """The next cases, not too many; how many were looked at for them, and whether there may be more."""
     taken: list[PropertyCase] = []
     seen = entries = 0
-    while len(taken) < MOST_TOGETHER and entries < MOST_ENTRIES and time.perf_counter() < deadline:
+    while (
+        len(taken) < MOST_TOGETHER and entries < DEFAULT.sizes.most_entries and time.perf_counter() < deadline
+    ):
         try:
             case = next(cases)
         except StopIteration:

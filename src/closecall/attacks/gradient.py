@@ -15,11 +15,7 @@ from closecall.clock import out_of_time
 from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Goal, slack_and_gradient
-
-STEPS = 24
-MISSES_ALLOWED = 3
-SHRINK = 0.93
-TRIALS_AT_ONCE = 32  # images with fewer changed pixels
+from closecall.settings import DEFAULT, Attack
 
 
 def find_witness(
@@ -30,6 +26,7 @@ def find_witness(
     seed: int = 0,
     until: float = np.inf,
     on_witness: Callable[[Vector], object] | None = None,
+    settings: Attack = DEFAULT.attack,
 ) -> Vector | None:
     """The nearest image found in the domain that reaches the goal, or None; `until` is a perf_counter.
 
@@ -39,21 +36,21 @@ def find_witness(
     best: Vector | None = None
     if out_of_time(until):
         return None
-    radius = first_radius(network, domain, goal)
+    radius = first_radius(network, domain, goal, settings)
     misses = 0
-    while misses < MISSES_ALLOWED and not out_of_time(until):
-        found = climb(network, domain.within(radius), goal, generator, until)
+    while misses < settings.failed_climbs and not out_of_time(until):
+        found = climb(network, domain.within(radius), goal, generator, until, settings.steps)
         if found is not None:
-            best, misses = pull_back(network, domain, goal, found, until), 0
+            best, misses = pull_back(network, domain, goal, found, until, settings), 0
             if on_witness is not None:
                 on_witness(best)
-            radius = domain.distance(best) * SHRINK
+            radius = domain.distance(best) * settings.next_radius_share
             if domain.norm.name == "l0":
                 radius = domain.distance(best) - 1
         elif best is not None or radius >= min(domain.radius, widest(domain)):
             misses += 1
         else:
-            radius = min(2.0 * radius, widest(domain))
+            radius = min(settings.growth * radius, widest(domain))
         if radius <= 0:
             break
     return best
@@ -64,21 +61,21 @@ def widest(domain: Domain) -> float:
     return float(domain.norm.distance(np.maximum(domain.centre - domain.lower, domain.upper - domain.centre)))
 
 
-def first_radius(network: Network, domain: Domain, goal: Goal) -> float:
-    """A guess: where the linear model at the centre reaches the nearest case, and a quarter more."""
+def first_radius(network: Network, domain: Domain, goal: Goal, settings: Attack) -> float:
+    """A guess: where the linear model at the centre reaches the nearest case, and a little more."""
     centre = np.repeat(domain.centre[None], len(goal.cases), axis=0)
     slack, slopes = slack_and_gradient(network, goal, centre)
     steps = domain.within(np.inf).furthest(slopes)
     gain = (slopes * steps).sum(axis=1)
     share = np.where(gain > 0, -slack / np.where(gain > 0, gain, 1.0), 1.0)
-    smallest = float(np.min(np.clip(share, 0.01, 1.0)))
+    smallest = float(np.min(np.clip(share, settings.least_first_share, 1.0)))
     if domain.norm.name == "l0":
         return max(1.0, smallest * widest(domain))
-    return min(domain.radius, 1.25 * smallest * widest(domain))
+    return min(domain.radius, settings.first_radius_margin * smallest * widest(domain))
 
 
 def climb(
-    network: Network, domain: Domain, goal: Goal, generator: np.random.Generator, until: float
+    network: Network, domain: Domain, goal: Goal, generator: np.random.Generator, until: float, steps: int
 ) -> Vector | None:
     """Frank-Wolfe from the centre and from a random point, once for each case; the nearest success."""
     cases = len(goal.cases)
@@ -87,7 +84,7 @@ def climb(
         [np.repeat(domain.centre[None], cases, axis=0), domain.centre + domain.furthest(random_rows)]
     )
     best: Vector | None = None
-    for step in range(STEPS):
+    for step in range(steps):
         slack, slopes = slack_and_gradient(network, goal, points)
         reached = points[slack >= 0]
         if len(reached):
@@ -100,16 +97,18 @@ def climb(
     return best
 
 
-def pull_back(network: Network, domain: Domain, goal: Goal, point: Vector, until: float = np.inf) -> Vector:
+def pull_back(
+    network: Network, domain: Domain, goal: Goal, point: Vector, until: float, settings: Attack
+) -> Vector:
     """Move a witness towards the original for as long as it reaches the goal."""
     if domain.norm.name == "l0":
-        return with_fewer_pixels(network, domain, goal, point, until)
+        return with_fewer_pixels(network, domain, goal, point, until, settings.trials_at_once)
     shift = point - domain.centre
     near, far = 0.0, 1.0
-    for _ in range(3):
+    for _ in range(settings.pull_back_rounds):
         if out_of_time(until):
             break
-        shares = np.linspace(near, far, 17)[1:]
+        shares = np.linspace(near, far, settings.pull_back_points + 1)[1:]
         reached = np.flatnonzero(goal.slack(network.forward(domain.centre + shares[:, None] * shift)) >= 0)
         if not len(reached):
             break
@@ -117,14 +116,16 @@ def pull_back(network: Network, domain: Domain, goal: Goal, point: Vector, until
     return np.asarray(domain.clip(domain.centre + far * shift))
 
 
-def with_fewer_pixels(network: Network, domain: Domain, goal: Goal, point: Vector, until: float) -> Vector:
+def with_fewer_pixels(
+    network: Network, domain: Domain, goal: Goal, point: Vector, until: float, at_once: int
+) -> Vector:
     """Change only the pixels that move the most, as few of them as reach the goal."""
     shift = point - domain.centre
     order = np.argsort(-np.abs(shift))[: int((shift != 0).sum())]
-    for begin in range(1, len(order) + 1, TRIALS_AT_ONCE):
+    for begin in range(1, len(order) + 1, at_once):
         if out_of_time(until):
             break
-        counts = np.arange(begin, min(begin + TRIALS_AT_ONCE, len(order) + 1))
+        counts = np.arange(begin, min(begin + at_once, len(order) + 1))
         trials = np.repeat(domain.centre[None], len(counts), axis=0)
         for row, count in enumerate(counts):
             trials[row, order[:count]] = point[order[:count]]
@@ -135,12 +136,16 @@ def with_fewer_pixels(network: Network, domain: Domain, goal: Goal, point: Vecto
 
 
 def climb_freely(
-    network: Network, domain: Domain, goal: Goal, steps: int = 200, until: float = np.inf
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    until: float = np.inf,
+    settings: Attack = DEFAULT.attack,
 ) -> Vector:
     """The point of largest slack on a Frank-Wolfe path from the centre."""
     point = domain.centre[None]
     best, most = point[0], -np.inf
-    for step in range(steps):
+    for step in range(settings.ideal_steps):
         if step and out_of_time(until):
             break
         slack, slopes = slack_and_gradient(network, goal, point)

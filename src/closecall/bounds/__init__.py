@@ -1,7 +1,6 @@
 """What every unit can be at most and at least within a domain."""
 
 from closecall.bounds.linear import (
-    MOST_GIGABYTES,
     Bounds,
     all_excluded,
     certified_radius,
@@ -15,6 +14,9 @@ from closecall.bounds.linear import (
     maximise,
     rows_at_once,
 )
+from closecall.settings import DEFAULT
+
+MOST_GIGABYTES = DEFAULT.sizes.most_gigabytes
 
 __all__ = [
     "MOST_GIGABYTES",

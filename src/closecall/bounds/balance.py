@@ -20,13 +20,12 @@ from closecall.bounds import interval_bounds
 from closecall.network import Network, Node
 from closecall.network.layers import Affine, Maximum
 from closecall.question.domain import Domain
+from closecall.settings import DEFAULT, LinearBounds
 
 Groups = list[NDArray[np.int64]]
 
-ORDINARY = 8  # doublings that the largest weight of a unit may be from 1 and stay as it is
 
-
-def balanced(network: Network, domain: Domain) -> Network:
+def balanced(network: Network, domain: Domain, settings: LinearBounds = DEFAULT.linear_bounds) -> Network:
     """The same function of the image, with every hidden unit at an ordinary scale.
 
     Units that intervals know to be 0 all over the domain have no say in it, however large their weights.
@@ -41,7 +40,7 @@ def balanced(network: Network, domain: Domain) -> Network:
             sizes = sizes_of_rows(node.layer, [alive[s] / scales[groups[s]] for s in node.inputs])
             largest = np.zeros(len(scales))
             np.maximum.at(largest, group, sizes)
-            scales[group] = power_of_two(largest[group])
+            scales[group] = power_of_two(largest[group], settings.ordinary_doublings)
             scales[fixed] = 1.0
     if bool((scales == 1.0).all()):
         return network
@@ -95,10 +94,10 @@ def most_in_rows(weight: Matrix, factor: Vector) -> Vector:
     return np.asarray(scaled.max(axis=1).toarray()).ravel()
 
 
-def power_of_two(sizes: Vector) -> Vector:
-    """What brings each size to about 1; 1 where it is there already, or where it is 0."""
+def power_of_two(sizes: Vector, ordinary: int) -> Vector:
+    """What brings each size to about 1; 1 where it is 0, or no more than so many doublings from 1."""
     doublings = np.where(sizes > 0, np.round(np.log2(np.where(sizes > 0, sizes, 1.0))), 0.0)
-    return np.asarray(np.exp2(np.where(np.abs(doublings) > ORDINARY, -doublings, 0.0)))
+    return np.asarray(np.exp2(np.where(np.abs(doublings) > ordinary, -doublings, 0.0)))
 
 
 def rescaled(layer: Affine, group: NDArray[np.int64], inputs: Groups, scales: Vector) -> Affine:

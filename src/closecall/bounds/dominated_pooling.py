@@ -21,12 +21,18 @@ from closecall.clock import out_of_time
 from closecall.network import Network, Node
 from closecall.network.layers import Affine, Maximum, Relu
 from closecall.question.domain import Domain
+from closecall.settings import DEFAULT, LinearBounds
 
 Windows = NDArray[np.int64]
 Leads = Callable[[Windows, Windows], Vector]  # the most by which the first entries lead over the second
 
 
-def without_losers(network: Network, domain: Domain, until: float = math.inf) -> Network:
+def without_losers(
+    network: Network,
+    domain: Domain,
+    until: float = math.inf,
+    settings: LinearBounds = DEFAULT.linear_bounds,
+) -> Network:
     """A network that is equal all over the domain, whose windows have lost what cannot win there.
 
     Where only ReLUs read a window, zero competes as well: entries that are never positive lose too, unless
@@ -40,7 +46,7 @@ def without_losers(network: Network, domain: Domain, until: float = math.inf) ->
             continue
         source, windows = node.inputs[0], node.layer.windows
         earlier = Network(network.input_shape, tuple(nodes[:source]))
-        bounds = linear_bounds(earlier, domain, until)
+        bounds = linear_bounds(earlier, domain, until, settings)
         high = bounds.upper[source]
         keep = node.layer.candidates(bounds.lower[source], high)
         readers = [reader.layer for reader in network.nodes if node_id in reader.inputs]
@@ -48,7 +54,7 @@ def without_losers(network: Network, domain: Domain, until: float = math.inf) ->
             positive = keep & (high[windows] > 0)
             keep = np.where(positive.any(axis=1, keepdims=True), positive, keep)
         most = partial(most_of_leads, earlier, domain, bounds)
-        keep = undominated(windows, keep, most, rows_at_once(earlier, domain, source), until)
+        keep = undominated(windows, keep, most, rows_at_once(earlier, domain, source, settings), until)
         nodes[node_id - 1] = Node(Maximum(packed(windows, keep)), node.inputs)
     return Network(network.input_shape, tuple(nodes), network.notes)
 

@@ -24,8 +24,7 @@ from closecall.arrays import OUTWARD, Indices, Vector
 from closecall.network import Network
 from closecall.network.layers import Affine, Maximum, Relu
 from closecall.question.domain import Domain
-
-WORTH_A_CUT = 1e-4
+from closecall.settings import DEFAULT, LinearBounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,10 @@ class Pieces:
 class Envelopes:
     """The pieces of every unit that is a maximum of affine functions of the image."""
 
-    def __init__(self, network: Network, domain: Domain) -> None:
+    def __init__(
+        self, network: Network, domain: Domain, settings: LinearBounds = DEFAULT.linear_bounds
+    ) -> None:
+        self.worth_a_cut = settings.worth_a_cut
         self.low, self.high = -domain.down, domain.up
         self.pieces: dict[int, Pieces] = {}
         for index, node in enumerate(network.nodes, start=1):
@@ -88,7 +90,7 @@ class Envelopes:
         excess = values - (height + (plane * here).sum(axis=1))
         return [
             Cut(reader, int(outputs[unit]), pixels[unit], plane[unit], float(height[unit]))
-            for unit in np.flatnonzero(excess > WORTH_A_CUT)
+            for unit in np.flatnonzero(excess > self.worth_a_cut)
         ]
 
 

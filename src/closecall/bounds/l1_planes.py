@@ -29,9 +29,7 @@ from closecall.network import Network
 from closecall.network.layers import Affine, Maximum, Relu
 from closecall.network.layers.planes import Lead, Planes
 from closecall.question.domain import Domain
-
-MOST_NUMBERS = 2e8
-ARRAYS_AT_WORK = 8  # as large as the planes of one layer, while they are carried through it
+from closecall.settings import DEFAULT, Sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +41,11 @@ class Anchored:
     bounds: Bounds
 
 
-def crowded(network: Network) -> bool:
+def crowded(network: Network, settings: Sizes = DEFAULT.sizes) -> bool:
     """Whether the planes of all units would not fit into memory."""
     sizes = [network.input_size, *(node.layer.size for node in network.nodes)]
-    numbers = (2 * sum(sizes) + ARRAYS_AT_WORK * max(sizes)) * 2 * network.input_size
-    return numbers > MOST_NUMBERS
+    numbers = (2 * sum(sizes) + settings.plane_arrays_at_work * max(sizes)) * 2 * network.input_size
+    return numbers > settings.most_plane_numbers
 
 
 def anchor(network: Network, domain: Domain, bounds: Bounds, until: float = math.inf) -> Anchored:
@@ -64,17 +62,17 @@ def anchor(network: Network, domain: Domain, bounds: Bounds, until: float = math
         inputs = [planes[source] for source in node.inputs]
         low, high = bounds.lower[index], bounds.upper[index]
         if isinstance(node.layer, Affine):
-            reached = node.layer.carry(inputs)
-            low = np.maximum(low, reached.low - reach(-reached.below, room, domain))
-            high = np.minimum(high, reached.high + reach(reached.above, room, domain))
+            carried = node.layer.carry(inputs)
+            low = np.maximum(low, carried.low - most_over_ball(-carried.below, room, domain))
+            high = np.minimum(high, carried.high + most_over_ball(carried.above, room, domain))
         elif isinstance(node.layer, (Relu, Maximum)):
             source = node.inputs[0]
             lead = node.layer.lead(inputs[0], domain.radius, lower[source], upper[source])
-            reached = inputs[0].led_by(lead)
+            carried = inputs[0].led_by(lead)
             leads[index] = lead
             tighter = node.layer.interval([lower[source]], [upper[source]])
             low, high = np.maximum(low, tighter[0]), np.minimum(high, tighter[1])
-        planes.append(reached)
+        planes.append(carried)
         lower.append(np.minimum(low, high))
         upper.append(high)
     return Anchored(tuple(planes), leads, Bounds(tuple(lower), tuple(upper)))
@@ -87,7 +85,7 @@ def planes_of_pixels(domain: Domain) -> Planes:
     return Planes(domain.centre, domain.centre, slopes, slopes)
 
 
-def reach(rows: Vector, room: Vector, domain: Domain) -> Vector:
+def most_over_ball(rows: Vector, room: Vector, domain: Domain) -> Vector:
     """The most that rows·d comes to with 0 ≤ d ≤ room and Σ d ≤ radius."""
     furthest = domain.norm.furthest(rows, np.zeros_like(room), room, domain.radius)
     return np.asarray((rows * furthest).sum(axis=1))

@@ -17,20 +17,7 @@ from closecall.network import Network, Node
 from closecall.network.layers import Affine, Maximum, Relu
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
-
-ROWS_AT_ONCE = 512
-# A chunk of rows ends in a fraction of a second, and takes no more than a fraction of a gigabyte.
-MULTIPLICATIONS_AT_ONCE = 2e8
-NUMBERS_AT_ONCE = 4e6
-SORTING_A_PIXEL = 100  # multiplications that take as long
-
-MOST_GIGABYTES = 3.0
-# In float64 and in float32: the whole network, the same within a radius, and that without its dead units.
-BYTES_FOR_EACH_ENTRY = 3 * (8 + 4)
-
-BISECTIONS = 6
-FIRST_SHARE = 1 / 8  # of the radius, where the bisection begins
-SMALLEST_SHARE = 1e-6
+from closecall.settings import DEFAULT, LinearBounds, Sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +59,12 @@ def interval_bounds(network: Network, domain: Domain) -> Bounds:
     return forward_bounds(network, domain, None)
 
 
-def linear_bounds(network: Network, domain: Domain, until: float = math.inf) -> Bounds:
+def linear_bounds(
+    network: Network,
+    domain: Domain,
+    until: float = math.inf,
+    settings: LinearBounds = DEFAULT.linear_bounds,
+) -> Bounds:
     """Linear bounds (CROWN) over the domain itself, never wider than the interval bounds.
 
     Units that are not reached by the perf_counter time `until` keep their interval bounds.
@@ -81,7 +73,7 @@ def linear_bounds(network: Network, domain: Domain, until: float = math.inf) -> 
     def refine(known: Bounds, node_id: int) -> tuple[Vector, Vector]:
         low, high = known.lower[node_id].copy(), known.upper[node_id].copy()
         units = units_worth_refining(network, node_id, low, high)
-        step = max(1, rows_at_once(network, domain, node_id) // 2)
+        step = max(1, rows_at_once(network, domain, node_id, settings) // 2)
         for begin in range(0, len(units), step):
             if out_of_time(until):
                 break
@@ -101,16 +93,16 @@ def rows_of_units(units: Indices, width: int) -> csr_array:
     return csr_array((signs, np.tile(units, 2), np.arange(count + 1)), shape=(count, width))
 
 
-def rows_at_once(network: Network, domain: Domain, node_id: int) -> int:
+def rows_at_once(network: Network, domain: Domain, node_id: int, settings: LinearBounds) -> int:
     """How many rows on a node can be carried back to the image in a short time and in little memory."""
     layers = [node.layer for node in network.nodes[:node_id]]
     weights = [weight for layer in layers if isinstance(layer, Affine) for weight in layer.weights]
     cost = float(sum(entries(weight) for weight in weights))
     if domain.norm.name != "linf":
-        cost += SORTING_A_PIXEL * network.input_size
+        cost += settings.multiplications_to_sort_a_pixel * network.input_size
     widest = max([network.input_size, *(layer.size for layer in layers)])
-    fitting = min(MULTIPLICATIONS_AT_ONCE / max(1.0, cost), NUMBERS_AT_ONCE / widest)
-    return max(2, min(2 * ROWS_AT_ONCE, int(fitting)))
+    fitting = min(settings.multiplications_at_once / max(1.0, cost), settings.numbers_at_once / widest)
+    return max(2, min(settings.most_rows, int(fitting)))
 
 
 def dense_entries(network: Network) -> int:
@@ -120,9 +112,9 @@ def dense_entries(network: Network) -> int:
     return sum(node.layer.size * sizes[source] for node in affine for source in node.inputs)
 
 
-def dense_gigabytes(network: Network) -> float:
+def dense_gigabytes(network: Network, settings: Sizes = DEFAULT.sizes) -> float:
     """The memory that batched bounds would take for their matrices."""
-    return BYTES_FOR_EACH_ENTRY * dense_entries(network) / 1e9
+    return settings.bytes_of_a_dense_entry * dense_entries(network) / 1e9
 
 
 def entries(matrix: Matrix) -> int:
@@ -217,32 +209,35 @@ def certified_radius(
     until: float,
     *,
     proven: float = 0.0,
-    trials: int = BISECTIONS,
+    trials: int | None = None,
     on_radius: Callable[[float], None] | None = None,
+    settings: LinearBounds = DEFAULT.linear_bounds,
 ) -> float:
     """A radius, found by bisection below the domain's, at which linear bounds alone exclude every case.
 
-    Interval bounds on the units are at hand at once: they give a first radius. Zero if the domain has no
-    finite radius. `until` is a perf_counter time; `on_radius` is told each radius that is proven.
+    Interval bounds on the units are at hand at once: they give a first radius. What is proven already if the
+    domain has no finite radius. `until` is a perf_counter time; `on_radius` is told each radius proven here;
+    `trials` are as many as the settings say unless given.
     """
-    beyond, smallest = domain.radius, SMALLEST_SHARE * domain.radius
+    beyond, smallest = domain.radius, settings.smallest_share * domain.radius
     if math.isinf(beyond):
         return proven
 
     def holds(radius: float, until: float) -> bool:
         smaller = domain.within(radius)
-        held = all_excluded(network, smaller, goal, linear_bounds(network, smaller, until))
+        held = all_excluded(network, smaller, goal, linear_bounds(network, smaller, until, settings))
         if held and on_radius is not None:
             on_radius(radius)
         return held
 
-    first = FIRST_SHARE * beyond
+    share = settings.first_share
+    first = share * beyond
     while proven == 0 and first > smallest and not out_of_time(until):
-        proven, first = first if holds(first, -math.inf) else 0.0, FIRST_SHARE * first
-    for _ in range(trials):
+        proven, first = first if holds(first, -math.inf) else 0.0, share * first
+    for _ in range(settings.bisections if trials is None else trials):
         if out_of_time(until):
             break
-        radius = math.sqrt(max(proven, FIRST_SHARE**2 * beyond) * beyond)
+        radius = math.sqrt(max(proven, share**2 * beyond) * beyond)
         if holds(radius, until):
             proven = radius
         else:

@@ -15,18 +15,19 @@ from scipy.sparse import csr_array, eye_array, kron
 
 from closecall.arrays import Indices, Vector
 from closecall.errors import ModelError
+from closecall.settings import DEFAULT, Sizes
 
 Shape = tuple[int, ...]
 
-MOST_ENTRIES = 20_000_000
-LARGEST_NUMBER = 2**31 - 1
+LARGEST_NUMBER = 2**31 - 1  # the most that places in a sparse matrix are counted to
 
 
-def check_entries(count: int, what: str) -> None:
+def check_entries(count: int, what: str, settings: Sizes = DEFAULT.sizes) -> None:
     """Refuse what would not fit into memory before any of it is made."""
-    if count > MOST_ENTRIES:
+    most = settings.most_entries
+    if count > most:
         raise ModelError(
-            f"{what} would take {count:,} entries, more than the {MOST_ENTRIES:,} closecall works with: "
+            f"{what} would take {count:,} entries, more than the {most:,} closecall works with: "
             "use a smaller network or a smaller image."
         )
 

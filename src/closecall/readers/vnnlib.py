@@ -16,7 +16,6 @@ import numpy as np
 
 from closecall.arrays import Vector
 from closecall.errors import QueryError
-from closecall.network.windows import MOST_ENTRIES
 from closecall.readers.brackets import Expression, forms, read_text, shown
 from closecall.readers.formulas import (
     Constraint,
@@ -31,6 +30,7 @@ from closecall.readers.formulas import (
     every,
     longest,
 )
+from closecall.settings import DEFAULT
 
 Box = tuple[Vector, Vector]
 MOST_CONSTRAINTS = 1_000_000
@@ -42,7 +42,7 @@ IGNORED = {"set-logic", "set-info", "set-option", "check-sat", "exit", "get-mode
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class PropertyCase:
     """One way to violate the property: lower ≤ x ≤ upper and matrix · y ≤ bound."""
 
     lower: Vector
@@ -65,7 +65,7 @@ class Property:
         """How many cases there are at most; infinity is possible."""
         return math.prod(map(count, self.choices), start=1.0)
 
-    def cases(self) -> Iterator[Case | None]:
+    def cases(self) -> Iterator[PropertyCase | None]:
         """Every way to violate the property, one after the other; None for some that cannot happen."""
         box = (np.full(self.inputs, -np.inf), np.full(self.inputs, np.inf))
         rows: list[Constraint] = []
@@ -92,12 +92,12 @@ class Property:
                 boxes.append(narrowed)
                 lengths.append(len(rows))
 
-    def _case(self, box: Box, rows: list[Constraint]) -> Case:
+    def _case(self, box: Box, rows: list[Constraint]) -> PropertyCase:
         matrix = np.zeros((len(rows), self.outputs))
         for row, constraint in enumerate(rows):
             for (_, index), factor in constraint.coefficients:
                 matrix[row, index] += factor
-        return Case(*box, matrix, np.array([constraint.bound for constraint in rows]))
+        return PropertyCase(*box, matrix, np.array([constraint.bound for constraint in rows]))
 
 
 def read_property(path: str | Path, inputs: int, outputs: int) -> Property:
@@ -134,7 +134,7 @@ def _arranged(whole: Every, sizes: tuple[int, int]) -> Property:
     by_inputs = [any(c.kind == "X" for c in constraints(choice)) for choice in choices]
     first = [choice for choice, by_input in zip(choices, by_inputs, strict=True) if by_input]
     later = [choice for choice, by_input in zip(choices, by_inputs, strict=True) if not by_input]
-    if (len(first) + 1) * inputs > MOST_ENTRIES or longest(whole) * outputs > MOST_ENTRIES:
+    if max((len(first) + 1) * inputs, longest(whole) * outputs) > DEFAULT.sizes.most_entries:
         raise QueryError("VNN-LIB: the property has too many constraints for a network of this size.")
     return Property(always, (*first, *later), inputs, outputs)
 

@@ -12,20 +12,17 @@ from scipy.sparse import csr_array, issparse
 from closecall.arrays import OUTWARD, Matrix, Vector
 from closecall.milp.builder import Expression, ProgramBuilder
 from closecall.network.layers.planes import Planes
-
-DENSE_ABOVE = 0.25  # of the entries that are not zero
-DENSE_UP_TO = 1024  # entries: so small a matrix is multiplied sooner than the places of its entries are read
+from closecall.settings import DEFAULT, Sizes
 
 
-def compact(matrix: Matrix) -> Matrix:
+def compact(matrix: Matrix, settings: Sizes = DEFAULT.sizes) -> Matrix:
     """Store a matrix as an array when that is the faster way to multiply by it, else as CSR."""
     entries = matrix.shape[0] * matrix.shape[1]
-    if issparse(matrix):
-        sparse = csr_array(matrix)
-        dense = sparse.nnz > DENSE_ABOVE * entries or entries <= DENSE_UP_TO
-        return np.asarray(sparse.todense(), dtype=np.float64) if dense else sparse
-    dense = np.count_nonzero(matrix) > DENSE_ABOVE * entries or entries <= DENSE_UP_TO
-    return np.ascontiguousarray(matrix, dtype=np.float64) if dense else csr_array(matrix)
+    matrix = csr_array(matrix) if issparse(matrix) else matrix
+    filled = matrix.nnz if issparse(matrix) else np.count_nonzero(matrix)
+    if filled <= settings.dense_share * entries and entries > settings.dense_entries:
+        return csr_array(matrix)
+    return np.ascontiguousarray(matrix.todense() if issparse(matrix) else matrix, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,9 @@ from closecall.arrays import Matrix, Vector
 from closecall.errors import ModelError
 from closecall.network.layers.affine import Affine, compact
 
-TOLERATED = 1e-10  # of a row: a tenth of what LP and MILP solvers are allowed
+# What rounding may change of a row, as a share of what is left of it: a tenth of what LP and MILP solvers are
+# allowed. Rows that are rounded by more are folded in extended precision, or the network is refused.
+TOLERATED = 1e-10
 
 
 class Folding:

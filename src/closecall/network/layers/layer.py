@@ -15,7 +15,7 @@ Matrix = NDArray[np.float64] | csr_array
 
 
 # A phase that has less room than this, and far less than the other, is left open to both: a binary for it
-# would need coefficients that solvers stumble over.
+# would need coefficients that solvers stumble over. That only adds points to the model, so its bounds hold.
 DUST, DUST_SHARE = 1e-6, 1e-3
 
 

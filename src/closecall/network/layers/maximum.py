@@ -12,7 +12,8 @@ from closecall.arrays import Indices, Vector
 from closecall.milp.builder import Entries, Expression, ProgramBuilder, coefficients
 from closecall.network.layers.planes import Lead, Planes, bound_positive_part
 
-# Two entries that tie in every bound would make a share of 0 / 0.
+# Two entries that tie in every bound would make a share of 0 / 0. More room for a gap only adds points to the
+# relaxation, so its bounds hold.
 SMALLEST_GAP = 1e-9
 
 

@@ -139,7 +139,7 @@ class LinearBounds:
 
 @dataclass(frozen=True)
 class Pace:
-    """How slopes, multipliers and weights are improved by gradient, many bounds at once (Adam)."""
+    """How slopes, multipliers and weights are improved by gradient (Adam), for many bounds at once."""
 
     # Steps, each of which is one pass back and one forward through the network.
     steps: int
@@ -226,7 +226,7 @@ class Sweeps:
     numbers are all by trial; none has been measured alone.
     """
 
-    # Short ascents: each of a layer's units has two sides, and each side many parts.
+    # Few steps: each of a layer's units has two sides, and each side many parts.
     pace: Pace = Pace(10, slope_step=0.15, multiplier_step=0.15, decay=0.9)
 
     # Units whose children are looked at before one is split.
@@ -238,14 +238,14 @@ class Sweeps:
     # Multiplications for each layer and sweep: 2 s at 1.5e10 a second.
     work: float = 3e10
 
-    # Passes over the network that a split costs, roughly: two children of each candidate and two ascents.
+    # Passes over the network that a split costs, roughly: two children of each candidate and all steps.
     passes_for_a_split: int = 40
 
     # Splits of each side in one sweep, whatever the work.
     fewest_rounds: int = 3
     most_rounds: int = 24
 
-    # The multiplier of each row of the case, before the ascent.
+    # The weight of each row of the case, before the first step.
     first_weight: float = 0.01
 
     # Searches begin anew when the open units before them are left with less than this share of their width:
@@ -265,8 +265,8 @@ class Sweeps:
 class Crown:
     """Branch and bound with batched linear bounds in torch (α,β-CROWN)."""
 
-    # Ascents for each unit's two bounds, for each case, and for each part: many for a case, whose slopes all
-    # of its parts inherit, few for a part. By trial.
+    # Steps for each unit's two bounds, for each case, and for each part: many for a case, whose slopes all of
+    # its parts inherit, few for a part. By trial.
     unit_pace: Pace = Pace(20, slope_step=0.3)
     case_pace: Pace = Pace(50, slope_step=0.2)
     part_pace: Pace = Pace(16, decay=0.93)

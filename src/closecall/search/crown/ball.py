@@ -13,8 +13,11 @@ from closecall.question.norms import CHANGED
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
-    """{ v : −down ≤ v − centre ≤ up, ‖v − centre‖ ≤ radius }; one radius, or one for each row (batch, 1)."""
+class TorchBall:
+    """A domain in torch: { v : −down ≤ v − centre ≤ up, ‖v − centre‖ ≤ radius }.
+
+    It has one radius, or one for each row (batch, 1).
+    """
 
     centre: Tensor
     down: Tensor
@@ -23,20 +26,20 @@ class Ball:
     radius: Tensor
 
     @classmethod
-    def of(cls, domain: Domain, dtype: torch.dtype) -> Ball:
+    def of(cls, domain: Domain, dtype: torch.dtype) -> TorchBall:
         centre, lower, upper = (
             torch.from_numpy(array.copy()) for array in (domain.centre, domain.lower, domain.upper)
         )
-        reach = torch.tensor(float(domain.radius), dtype=torch.float64)
-        ball = cls(centre, centre - lower, upper - centre, domain.norm.name, reach)
+        radius = torch.tensor(float(domain.radius), dtype=torch.float64)
+        ball = cls(centre, centre - lower, upper - centre, domain.norm.name, radius)
         return ball.to(dtype)
 
-    def to(self, dtype: torch.dtype) -> Ball:
+    def to(self, dtype: torch.dtype) -> TorchBall:
         parts = (self.centre, self.down, self.up)
         centre, down, up = (part.to(dtype) for part in parts)
-        return Ball(centre, down, up, self.norm, self.radius.to(dtype))
+        return TorchBall(centre, down, up, self.norm, self.radius.to(dtype))
 
-    def within(self, radius: Tensor | float) -> Ball:
+    def within(self, radius: Tensor | float) -> TorchBall:
         return replace(self, radius=torch.as_tensor(radius, dtype=self.centre.dtype))
 
     def furthest(self, rows: Tensor) -> Tensor:

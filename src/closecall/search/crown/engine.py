@@ -1,76 +1,44 @@
 """Branch and bound over the signs of ReLUs, many parts at once, for wide and convolutional networks.
 
 A part of the domain is closed when, in float64 and rounded outward, λ·(C·y − d) < 0 all over it: then none of
-its images reaches its case. Its reach is the radius below which the same duals prove that: bounds at a larger
+its images reaches its case. Its radius is that below which the same duals prove that: bounds at a larger
 radius stay valid at a smaller one. Parts with all signs decided are left to an LP, whose bound is checked.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from closecall.arrays import Vector
 from closecall.bounds.dominated_pooling import without_losers
 from closecall.clock import out_of_time
-from closecall.milp import OnProgress
 from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
-from closecall.search.crown.ascent import Aim, Duals, Pace
-from closecall.search.crown.ball import Ball
-from closecall.search.crown.blocks import Blocks, blocks_of
-from closecall.search.crown.layer_bounds import UnitBounds, sums_of, unit_bounds
+from closecall.search.crown.ball import TorchBall
+from closecall.search.crown.dense_network import TwoPrecisions, dense_network_of
+from closecall.search.crown.intermediate_bounds import IntermediateBounds, intermediate_bounds, sums_of
+from closecall.search.crown.outcome import Outcome, Status, Watch
 from closecall.search.crown.prover import Prover
-from closecall.search.crown.region import nearest_in_region
+from closecall.search.crown.region import UnitPhases, nearest_in_region
 from closecall.search.crown.relaxation import Sums
 from closecall.search.crown.splitting import Part, child_of
+from closecall.search.crown.subproblems import Duals, Objective
 from closecall.search.crown.tightening import Tightening
-from closecall.search.crown.witnesses import Hunt
+from closecall.search.crown.witnesses import WitnessSearch
+from closecall.settings import DEFAULT, Pace, Settings
 
-Status = Literal["proven", "witness", "limit", "interrupted"]
-
-UNIT_PACE = Pace(20, slope_step=0.3, decay=0.95)
-CASE_PACE = Pace(50, slope_step=0.2, decay=0.97)
-PART_PACE = Pace(16, slope_step=0.1, decay=0.93)
-PARTS_AT_ONCE = 64
-QUICK_NODES = 2000  # that are tried before units are tightened by branching
-CANDIDATES = 8
-MOST_SLOPES = 5e8  # of all open parts together: a gigabyte
-TOLERANCE = 1e-6  # scores that a solver's image may miss the goal by
-CLIMBED, CLIMB_STEPS = 8, 10  # climbs from the relaxed solutions of a batch, and their steps
-WORTH_A_SWEEP = 0.93  # sweeps go on while they leave less than this share of the cases' values
-WORTH_A_TRY = 0.98  # the same for the first, cheap try to tighten for one case
-SHARE_FOR_SWEEPS = 0.5  # of the time that is left
-SHARE_FOR_A_STEP = 0.5  # of the time that is left, for a radius short of the nearest witness
-FIRST_RADIUS, STEP_OF_RADIUS, LEAST_STEP = 0.3, 0.35, 0.07  # shares of the way to the nearest witness
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What is known at the end; no image of the box within the distance `lower` reaches the goal."""
-
-    status: Status
-    witness: Vector | None
-    lower: float
-    nodes: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Who is told of the interval, and of each nearer witness."""
-
-    on_progress: OnProgress | None = None
-    on_witness: Callable[[Vector], object] | None = None
-
-
-class Search:
+class BatchedSearch:
     """All that is known about one question: the open parts, the nearest witness and the proven radius."""
 
     def __init__(
@@ -80,28 +48,33 @@ class Search:
         goal: Goal,
         seconds: float,
         watch: Watch,
+        *,
         gap: float | None = None,
+        settings: Settings = DEFAULT,
     ) -> None:
         self.began = time.perf_counter()
         self.until = self.began + seconds
-        self.goal, self.domain, self.gap, self.watch = goal, domain, gap, watch
+        self.goal, self.domain, self.gap, self.watch, self.settings = goal, domain, gap, watch, settings
+        self.crown = settings.crown
         self.network = network.simplified()
-        self.whole = blocks_of(self.network)
-        self.wide, self.narrow = self.whole, self.whole.to(torch.float32)
-        self.ball = Ball.of(domain, torch.float64)
-        self.hunt = Hunt(
+        self.whole = TwoPrecisions.of(dense_network_of(self.network, settings.sizes))
+        self.networks = self.whole  # as it is within the radius at hand
+        self.ball = TorchBall.of(domain, torch.float64)
+        self.witnesses = WitnessSearch(
             network,
-            self.whole,
-            (domain, goal),
+            self.whole.double,
+            domain,
+            goal,
             polish=gap is not None,
             until=self.until,
             on_witness=watch.on_witness,
+            settings=settings,
         )
-        self.bounds = UnitBounds(torch.zeros(0), torch.zeros(0))
+        self.bounds = IntermediateBounds(torch.zeros(0), torch.zeros(0))
         self.sums = Sums(torch.zeros(0), torch.zeros(0))
         self.open: list[Part] = []
         self.stuck: list[Part] = []
-        self.floor = 0.0  # the largest radius that is proven
+        self.proven = 0.0  # the largest radius that is
         self.nodes = 0
 
     @property
@@ -112,8 +85,8 @@ class Search:
     @property
     def lower(self) -> float:
         """The radius that is proven, here or by all open parts."""
-        parts = [part.reach for part in (*self.open, *self.stuck)]
-        return max(self.floor, min([self.radius, *parts])) if parts else self.floor
+        radii = [part.radius for part in (*self.open, *self.stuck)]
+        return max(self.proven, min([self.radius, *radii])) if radii else self.proven
 
     def in_time(self) -> bool:
         return not out_of_time(self.until)
@@ -121,21 +94,22 @@ class Search:
     def report(self) -> None:
         if self.watch.on_progress is not None:
             seconds = time.perf_counter() - self.began
-            self.watch.on_progress(self.lower, self.hunt.distance, self.nodes, seconds)
+            self.watch.on_progress(self.lower, self.witnesses.distance, self.nodes, seconds)
 
-    def run(self, method: Method) -> Outcome:
+    def run(self, method: Callable[[], Status]) -> Outcome:
         try:
             status = method()
         except KeyboardInterrupt:
             status = "interrupted"
         seconds = time.perf_counter() - self.began
-        return Outcome(status, self.hunt.witness, self.lower, self.nodes, seconds)
+        log.debug("%s: %g proven after %d nodes and %.1f s", status, self.lower, self.nodes, seconds)
+        return Outcome(status, self.witnesses.witness, self.lower, self.nodes, seconds)
 
     def refute(self) -> Status:
-        if self.hunt.everywhere(self.ball):
+        if self.witnesses.everywhere(self.ball):
             return "witness"
         closed = self.prove(self.radius)
-        if self.hunt.witness is not None:
+        if self.witnesses.witness is not None:
             return "witness"
         return "proven" if closed else "limit"
 
@@ -144,26 +118,35 @@ class Search:
 
         A radius short of it that is not proven in half of the time left is given up for a smaller one.
         """
-        self.hunt.accept(witness)
+        self.witnesses.accept(witness)
         self.keep_below_witness()
-        self.hunt.close_in(self.ball, 1.0 - (self.gap or 0.0))
+        self.witnesses.close_in(self.ball, 1.0 - (self.gap or 0.0))
         scale = 1.0
-        while self.floor < self.needed:
-            step = max(STEP_OF_RADIUS * (self.needed - self.floor), LEAST_STEP * self.needed)
-            radius = self.floor + scale * (step if self.floor else FIRST_RADIUS * self.needed)
+        while self.proven < self.needed:
+            radius = self.proven + scale * self.next_step()
             whole_way = radius >= self.needed
             if self.prove(self.needed) if whole_way else self.prove_in_part(radius):
                 continue
             if whole_way or self.stuck or not self.in_time():
                 return "limit"
-            self.floor = self.lower
+            self.proven = self.lower
             scale /= 2
+            log.debug(
+                "radius %g given up with %d parts open: the next step is halved", radius, len(self.open)
+            )
         return "proven"
+
+    def next_step(self) -> float:
+        """How much further than what is proven to try next."""
+        if not self.proven:
+            return self.crown.first_radius * self.needed
+        step = self.crown.radius_step * (self.needed - self.proven)
+        return max(step, self.crown.least_radius_step * self.needed)
 
     def prove_in_part(self, radius: float) -> bool:
         """Try to close the ball of a radius in a part of the time that is left."""
         until, now = self.until, time.perf_counter()
-        self.until = now + SHARE_FOR_A_STEP * (until - now)
+        self.until = now + self.crown.share_for_a_radius * (until - now)
         try:
             return self.prove(radius)
         finally:
@@ -172,10 +155,10 @@ class Search:
     @property
     def needed(self) -> float:
         """The radius whose proof would end the search."""
-        return min(self.domain.radius, self.hunt.distance * (1.0 - (self.gap or 0.0)))
+        return min(self.domain.radius, self.witnesses.distance * (1.0 - (self.gap or 0.0)))
 
     @property
-    def hunting_ground(self) -> Ball:
+    def ball_of_use(self) -> TorchBall:
         """Where a witness would be of use, however small the radius of the proof at hand."""
         return self.ball.within(self.needed)
 
@@ -186,32 +169,38 @@ class Search:
     def prove(self, radius: float) -> bool:
         """Close the ball of a radius; False at a witness without a gap to close, or when time is over."""
         self.ball = self.ball.within(radius)
-        self.wide = self.blocks_within(radius)
-        self.narrow = self.wide.to(torch.float32)
+        self.networks = self.networks_within(radius)
         self.begin_anew()
         self.bound_units()
         self.bound_cases()
-        self.branch(self.nodes + QUICK_NODES)
+        units = int(self.bounds.open.sum())
+        log.debug("radius %g: %d open units, %d open cases", radius, units, len(self.open))
+        self.branch(self.nodes + self.crown.quick_nodes)
         if self.open and not self.over():
+            log.debug("%d parts open after %d nodes: tightening begins", len(self.open), self.nodes)
             self.begin_anew()
             self.bound_cases()
             self.tighten()
             self.branch(math.inf)
         if self.open or self.stuck:
             return False
-        self.floor = max(self.floor, self.radius)
+        self.proven = max(self.proven, self.radius)
+        log.debug("radius %g proven after %d nodes", self.radius, self.nodes)
         self.report()
         return True
 
-    def blocks_within(self, radius: float) -> Blocks:
+    def networks_within(self, radius: float) -> TwoPrecisions:
         """The network as it is within a radius, where some entries of pooling windows never win."""
-        smaller = without_losers(self.network, self.domain.within(radius), self.until)
-        return self.whole if smaller is self.network else blocks_of(smaller)
+        domain = self.domain.within(radius)
+        smaller = without_losers(self.network, domain, self.until, self.settings.linear_bounds)
+        if smaller is self.network:
+            return self.whole
+        return TwoPrecisions.of(dense_network_of(smaller, self.settings.sizes))
 
     def over(self) -> bool:
         """Whether time is over, the open parts fill the memory, or a witness answers the question."""
-        crowded = len(self.open) * self.wide.units > MOST_SLOPES
-        return crowded or not self.in_time() or (self.gap is None and self.hunt.witness is not None)
+        crowded = len(self.open) * self.networks.double.units > self.settings.sizes.most_slopes
+        return crowded or not self.in_time() or (self.gap is None and self.witnesses.witness is not None)
 
     def branch(self, nodes: float) -> None:
         while self.open and self.nodes < nodes and not self.over():
@@ -225,52 +214,44 @@ class Search:
 
     def roots(self) -> list[Part]:
         """One part for each case, about which nothing is known yet."""
-        rows = self.hunt.matrix.shape[1]
+        rows = self.witnesses.cases.matrix.shape[1]
         duals = Duals(torch.zeros(0), torch.zeros(0), torch.full((rows,), 1.0 / rows))
-        none = torch.zeros(0, dtype=torch.int64)
-        cases = range(len(self.goal.cases))
-        return [Part(case, none, torch.zeros(0), duals, math.inf, 0.0, self.bounds) for case in cases]
+        return [Part.root(case, duals, math.inf, self.bounds) for case in range(len(self.goal.cases))]
 
     def bound_units(self) -> None:
         """Bound all units over the ball, and leave out those that are zero all over it."""
-        bounds = unit_bounds(self.wide, self.narrow, self.ball, UNIT_PACE, self.until)
+        bounds = intermediate_bounds(self.networks, self.ball, self.until, self.crown)
         kept = ~(bounds.upper <= 0)  # NaN is no bound
-        self.wide = self.wide.keeping(kept)
-        self.narrow = self.wide.to(torch.float32)
-        self.bounds = UnitBounds(bounds.lower[kept], bounds.upper[kept])
-        self.sums = sums_of(self.wide, self.ball, self.bounds)
+        self.networks = TwoPrecisions.of(self.networks.double.keeping(kept))
+        self.bounds = IntermediateBounds(bounds.lower[kept], bounds.upper[kept])
+        self.sums = sums_of(self.networks.double, self.ball, self.bounds)
 
     def bound_cases(self) -> None:
-        planes = self.bounds.planes
-        slopes = torch.where(self.bounds.upper > -self.bounds.lower, planes.most, planes.least).float()
+        slopes = self.bounds.first_slopes.float()
         parts = [
             replace(part, duals=replace(part.duals, slopes=slopes), bounds=self.bounds) for part in self.open
         ]
-        self.open = self.bounded(parts, CASE_PACE)
+        self.open = self.bounded(parts, self.crown.case_pace)
         self.nodes += len(parts)
 
     def bounded(self, parts: list[Part], pace: Pace) -> list[Part]:
-        """The parts that remain open; those that there is no time for remain as they are."""
-        still_open: list[Part] = []
-        prover, at_once = self.prover(), self.narrow.rows_at_once(2 * PARTS_AT_ONCE)
-        for begin in range(0, len(parts), at_once):
-            some = parts[begin : begin + at_once]
-            still_open += prover.bounded(some, replace(pace, until=self.until)) if self.in_time() else some
-        return still_open
+        return self.prover().bounded_in_time(parts, pace, self.until)
 
     def prover(self) -> Prover:
-        aims = Aim(self.wide.depth + 1, self.hunt.matrix, self.hunt.threshold)
-        return Prover(self.wide, self.narrow, self.sums, self.ball, aims)
+        cases = self.witnesses.cases
+        objectives = Objective(self.networks.double.depth + 1, cases.matrix, cases.threshold)
+        return Prover(self.networks, self.sums, self.ball, objectives, self.crown)
 
     def tighten(self) -> None:
         """Branch on the bounds of units for as long as that brings the cases nearer to their proofs."""
-        tightening = Tightening((self.wide, self.narrow), self.sums)
+        sweeps, tightening = self.crown.sweeps, Tightening(self.networks, self.sums, None, self.crown)
         now = time.perf_counter()
-        until = now + SHARE_FOR_SWEEPS * (self.until - now)
+        until = now + sweeps.share * (self.until - now)
         before = math.inf
         while self.open and not out_of_time(until):
             left = sum(part.value for part in self.open)
-            if left > WORTH_A_SWEEP * before:
+            log.debug("%d cases open, their bounds add up to %g", len(self.open), left)
+            if left > sweeps.worth_a_sweep * before:
                 break
             before = left
             self.bounds = tightening.sweep(self.ball, self.bounds, until)
@@ -281,56 +262,62 @@ class Search:
 
     def tighten_case(self, part: Part, until: float) -> bool:
         """Tighten the bounds of units for the images of one case; False if a first try was in vain."""
-        matrix, threshold = self.hunt.matrix[part.case], self.hunt.threshold[part.case]
-        tightening = Tightening((self.wide, self.narrow), self.sums, (matrix, threshold))
+        sweeps, case = self.crown.sweeps, self.witnesses.cases.taken(part.case)
+        tightening = Tightening(self.networks, self.sums, case, self.crown)
         branch = False
         while not out_of_time(until):
             bounds = tightening.sweep(self.ball, part.bounds, until, branch=branch)
-            left = self.bounded([replace(part, bounds=bounds)], CASE_PACE)
+            left = self.bounded([replace(part, bounds=bounds)], self.crown.case_pace)
             self.open = [other for other in self.open if other.case != part.case] + left
             self.nodes += 1
             if not left:
                 return True
-            if left[0].value > (WORTH_A_SWEEP if branch else WORTH_A_TRY) * part.value:
+            if left[0].value > (sweeps.worth_a_sweep if branch else sweeps.worth_a_try) * part.value:
                 return branch
             part, branch = left[0], True
         return True
 
     def step(self) -> None:
-        """Split some open parts, bound their children, and hunt where the bounds are attained."""
+        """Split some open parts, bound their children, and climb from where the bounds are attained."""
         self.open.sort(key=lambda part: part.value)  # nearest to a proof first, which keeps the list short
-        count = max(1, self.narrow.rows_at_once(2 * CANDIDATES * PARTS_AT_ONCE) // (2 * CANDIDATES))
+        prover, rows = self.prover(), 2 * self.crown.candidates  # children that are looked at for each part
+        count = max(1, prover.rows_at_once(rows * self.crown.splits_at_once) // rows)
         batch, rest = self.open[:count], self.open[count:]
-        choice = self.prover().chosen(batch, CANDIDATES)
-        cases = torch.tensor([part.case for part in batch])
-        self.hunt.climb(self.hunting_ground, choice.images[-CLIMBED:], cases[-CLIMBED:], CLIMB_STEPS)
-        self.keep_below_witness()
+        choice = prover.chosen(batch, self.crown.candidates)
+        self.climb_from(choice.images, batch)
         decided = list(zip(batch, choice.units.tolist(), strict=True))
         children = [child_of(part, unit, sign) for part, unit in decided if unit >= 0 for sign in (1.0, -1.0)]
         leaves = [part for part, unit in decided if unit < 0]
-        still_open = self.bounded(children, PART_PACE)
+        still_open = self.bounded(children, self.crown.part_pace)
         unproven = [part for part in leaves if not self.close_leaf(part)]
         self.nodes += len(children)
         self.stuck = self.stuck + unproven  # first, so that Ctrl-C in between finds no part missing
         self.open = rest + still_open
+
+    def climb_from(self, images: Tensor, parts: list[Part]) -> None:
+        """Climb from the images where the bounds of some parts are attained, the worst of them."""
+        climbs = self.crown.climbs
+        cases = torch.tensor([part.case for part in parts])
+        some = slice(-climbs.from_bounds, None)
+        self.witnesses.climb(self.ball_of_use, images[some], cases[some], climbs.steps_from_bounds)
+        self.keep_below_witness()
 
     def close_leaf(self, part: Part) -> bool:
         """All signs are known: ask an LP for the nearest image of the part."""
         active = part.bounds.lower >= 0
         active[part.units] = part.signs > 0
         kept = self.bounds.open  # by splits, or by bounds that hold for images of the case only
-        case, domain = self.goal.cases[part.case], self.domain.within(self.radius)
-        lower, image = nearest_in_region(self.wide, domain, case, (active, kept), self.until)
-        if image is not None and not self.hunt.accept_beyond(image):
-            firmer = Case(case.matrix, case.threshold + TOLERANCE)
-            _, image = nearest_in_region(self.wide, domain, firmer, (active, kept), self.until)
+        phases, case = UnitPhases(active, kept), self.goal.cases[part.case]
+        lower, image = self.nearest_with(phases, case)
+        if image is not None and not self.witnesses.accept_beyond(image):
+            firmer = Case(case.matrix, case.threshold + self.crown.climbs.firmer_by)
+            _, image = self.nearest_with(phases, firmer)
             if image is not None:
-                self.hunt.accept_beyond(image)
+                self.witnesses.accept_beyond(image)
         self.keep_below_witness()
         return lower >= self.radius
 
-
-class Method(Protocol):
-    """A way to run the search."""
-
-    def __call__(self) -> Status: ...
+    def nearest_with(self, phases: UnitPhases, case: Case) -> tuple[float, Vector | None]:
+        """A lower bound on the distance of images with these phases that reach a case, and the nearest."""
+        domain = self.domain.within(self.radius)
+        return nearest_in_region(self.networks.double, domain, case, phases, self.until, self.settings)

@@ -4,91 +4,107 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from closecall.arrays import OUTWARD
-from closecall.search.crown.ascent import Aim, Duals, Pace, improve
-from closecall.search.crown.ball import Ball
-from closecall.search.crown.blocks import Blocks
+from closecall.clock import out_of_time
+from closecall.search.crown.ball import TorchBall
+from closecall.search.crown.dense_network import TwoPrecisions
+from closecall.search.crown.optimisation import optimised
 from closecall.search.crown.relaxation import Sums, confirmed
-from closecall.search.crown.splitting import Choice, Part, choose, duals_of, exact_at, planes_of, splits_of
+from closecall.search.crown.splitting import (
+    Part,
+    SplitChoice,
+    chosen_splits,
+    duals_of,
+    planes_of,
+    splits_of,
+    with_duals,
+)
+from closecall.search.crown.subproblems import Duals, Objective, Subproblems
+from closecall.settings import Crown, Pace
 
 
-class Aims(Protocol):
-    """Aims that parts refer to by their place."""
+class Objectives(Protocol):
+    """Objectives that parts refer to by their place."""
 
-    def taken(self, rows: Tensor) -> Aim: ...
+    def taken(self, rows: Tensor) -> Objective: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Prover:
-    """A network and a domain in both precisions, and the aims that parts refer to by their place."""
+    """A network and a ball, and the objectives that parts refer to by their place."""
 
-    wide: Blocks
-    narrow: Blocks
+    networks: TwoPrecisions
     sums: Sums
-    ball: Ball  # float64
-    aims: Aims  # float64
+    ball: TorchBall  # float64
+    objectives: Objectives  # float64
+    settings: Crown
 
-    def aim_of(self, parts: Sequence[Part]) -> Aim:
-        return self.aims.taken(torch.tensor([part.case for part in parts]))
+    def subproblems(self, parts: Sequence[Part]) -> Subproblems:
+        """The parts as a batch in float64."""
+        objective = self.objectives.taken(torch.tensor([part.case for part in parts]))
+        splits = splits_of(parts, self.networks.double.units)
+        return Subproblems(self.networks.double, planes_of(parts), self.ball, objective, splits)
 
-    def bounded(self, parts: Sequence[Part], pace: Pace, *, reach: bool = True) -> list[Part]:
-        """Improve the duals of parts; give those that remain open, with their new duals and values."""
-        splits, duals = splits_of(parts, self.wide.units), duals_of(parts)
-        aim = self.aim_of(parts)
-        planes = exact_at(planes_of(parts), splits)
-        flat = planes.to(torch.float32)
-        duals = replace(duals, slopes=duals.slopes.clamp(flat.least, flat.most))
-        ball = self.ball.to(torch.float32)
-        duals, _ = improve(self.narrow, flat, ball, (aim.to(torch.float32), splits), duals, pace)
-        duals = duals.finite()
+    def bounded_in_time(
+        self, parts: Sequence[Part], pace: Pace, until: float, *, with_radius: bool = True
+    ) -> list[Part]:
+        """The parts that remain open; those that there is no time for remain as they are."""
+        still_open: list[Part] = []
+        at_once = self.rows_at_once(self.settings.parts_at_once)
+        for begin in range(0, len(parts), at_once):
+            some = parts[begin : begin + at_once]
+            late = out_of_time(until)
+            still_open += some if late else self.bounded(some, pace, until, with_radius=with_radius)
+        return still_open
 
-        exact = duals.to(torch.float64)
-        rows, constant = aim.rows(exact.weights)
-        signed = aim.added(splits.scattered(exact.multipliers, self.wide.units))
-        slopes = exact.slopes.clamp(planes.least, planes.most)
-        value, result = confirmed(self.wide, planes, self.sums, self.ball, (aim.layer, rows), slopes, signed)
-        value = value + constant + OUTWARD * constant.abs()
+    def rows_at_once(self, most: int) -> int:
+        return self.networks.single.rows_at_once(most, self.settings.multiplications_at_once)
+
+    def bounded(self, parts: Sequence[Part], pace: Pace, until: float, *, with_radius: bool) -> list[Part]:
+        """Improve the duals of parts; give those that remain open, with their new duals and values.
+
+        With their radius as well, unless what they bound is no case.
+        """
+        batch = self.subproblems(parts).exact_at_splits()
+        single = batch.in_single(self.networks.single)
+        duals = optimised(single, duals_of(parts).within(single.planes), pace, until).finite()
+        value, rows = self.confirmed(batch, duals)
         left = torch.nonzero(~(value < 0))[:, 0]  # NaN is no proof
-        reaches = self.reach(value[left], result.rows[left]) if reach else torch.zeros(len(left))
+        radii = self.proven_radii(value[left], rows[left]) if with_radius else torch.zeros(len(left))
         return [
-            replace(
-                parts[row],
-                duals=Duals(
-                    duals.slopes[row].half(),
-                    duals.multipliers[row, : len(parts[row].units)].clone(),
-                    duals.weights[row].clone(),
-                ),
-                value=min(parts[row].value, float(value[row])),
-                reach=max(parts[row].reach, float(reaches[index])),
-            )
-            for index, row in enumerate(left.tolist())
+            with_duals(parts[row], duals, row, float(value[row]), float(radius))
+            for row, radius in zip(left.tolist(), radii, strict=True)
         ]
 
-    def reach(self, value: Tensor, rows: Tensor) -> Tensor:
+    def confirmed(self, batch: Subproblems, duals: Duals) -> tuple[Tensor, Tensor]:
+        """The bounds that the duals prove, in float64, and the rows on pixels that they come from."""
+        duals = duals.to(torch.float64).within(batch.planes)
+        rows, constant = batch.objective.rows(duals.weights)
+        signed = batch.signed(duals.multipliers)
+        value, result = confirmed(
+            batch.network, batch.planes, self.sums, batch.ball, rows, duals.slopes, signed
+        )
+        return value + constant + OUTWARD * constant.abs(), result.rows
+
+    def proven_radii(self, value: Tensor, rows: Tensor) -> Tensor:
         """The largest radius, from below, at which the same duals give a negative bound."""
         constant = value - self.ball.most(rows)
         widest = self.ball.within(math.inf).furthest(rows).abs()
         far = {"linf": widest.amax(1), "l0": (widest > 0).sum(1).double()}.get(self.ball.norm, widest.sum(1))
         near, far = torch.zeros_like(constant), torch.minimum(far, self.ball.radius)
-        for _ in range(14 if bool((constant < 0).any()) else 0):
+        for _ in range(self.settings.bisections if bool((constant < 0).any()) else 0):
             middle = (near + far) / 2
             negative = constant + self.ball.within(middle[:, None]).most(rows) < 0
             near, far = torch.where(negative, middle, near), torch.where(negative, far, middle)
         return near
 
-    def chosen(self, parts: Sequence[Part], candidates: int) -> Choice:
+    def chosen(self, parts: Sequence[Part], candidates: int) -> SplitChoice:
         """The unit to split next in each part."""
-        return choose(
-            self.narrow,
-            planes_of(parts).to(torch.float32),
-            self.ball.to(torch.float32),
-            (self.aim_of(parts).to(torch.float32), splits_of(parts, self.wide.units)),
-            duals_of(parts),
-            candidates,
-        )
+        batch = self.subproblems(parts).in_single(self.networks.single)
+        return chosen_splits(batch, duals_of(parts), candidates, self.settings)

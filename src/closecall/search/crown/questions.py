@@ -14,10 +14,12 @@ from closecall.clock import usable_threads
 from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Goal
-from closecall.search.crown.ball import Ball
-from closecall.search.crown.blocks import blocks_of
-from closecall.search.crown.engine import Outcome, Search, Watch
-from closecall.search.crown.witnesses import Hunt
+from closecall.search.crown.ball import TorchBall
+from closecall.search.crown.dense_network import dense_network_of
+from closecall.search.crown.engine import BatchedSearch
+from closecall.search.crown.outcome import Outcome, Watch
+from closecall.search.crown.witnesses import WitnessSearch
+from closecall.settings import DEFAULT, Settings
 
 UNWATCHED = Watch()
 
@@ -30,10 +32,11 @@ def refute(
     seconds: float,
     threads: int = 1,
     watch: Watch = UNWATCHED,
+    settings: Settings = DEFAULT,
 ) -> Outcome:
     """Find an image of the domain that reaches the goal, or prove that there is none."""
     with torch_threads(threads):
-        search = Search(network, domain, goal, seconds, watch)
+        search = BatchedSearch(network, domain, goal, seconds, watch, settings=settings)
         return search.run(search.refute)
 
 
@@ -47,12 +50,13 @@ def shrink(
     seconds: float,
     threads: int = 1,
     watch: Watch = UNWATCHED,
+    settings: Settings = DEFAULT,
 ) -> tuple[Vector, Outcome]:
     """From a known witness to the nearest one, up to a relative gap, as far as the time allows."""
     with torch_threads(threads):
-        search = Search(network, domain, goal, seconds, watch, gap)
+        search = BatchedSearch(network, domain, goal, seconds, watch, gap=gap, settings=settings)
         outcome = search.run(lambda: search.shrink(witness))
-        best = witness if search.hunt.witness is None else search.hunt.witness
+        best = witness if search.witnesses.witness is None else search.witnesses.witness
         return best, replace(outcome, witness=best)
 
 
@@ -66,15 +70,24 @@ def approach(
     seconds: float,
     threads: int,
     watch: Watch = UNWATCHED,
+    settings: Settings = DEFAULT,
 ) -> Vector:
     """A witness as near as climbs from many places find one, without a proof; the known one at least."""
     with torch_threads(threads):
         until = time.perf_counter() + seconds
-        blocks = blocks_of(network.simplified())
-        hunt = Hunt(network, blocks, (domain, goal), polish=True, until=until, on_witness=watch.on_witness)
-        hunt.accept(witness)
-        hunt.close_in(Ball.of(domain.within(domain.distance(witness)), torch.float64), 1.0 - gap)
-        return witness if hunt.witness is None else hunt.witness
+        search = WitnessSearch(
+            network,
+            dense_network_of(network.simplified(), settings.sizes),
+            domain,
+            goal,
+            polish=True,
+            until=until,
+            on_witness=watch.on_witness,
+            settings=settings,
+        )
+        search.accept(witness)
+        search.close_in(TorchBall.of(domain.within(domain.distance(witness)), torch.float64), 1.0 - gap)
+        return witness if search.witness is None else search.witness
 
 
 @contextmanager

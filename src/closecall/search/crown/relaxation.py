@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from closecall.arrays import OUTWARD
-from closecall.search.crown.ball import Ball
-from closecall.search.crown.blocks import Blocks
+from closecall.search.crown.ball import TorchBall
+from closecall.search.crown.dense_network import DenseNetwork
 
 
 @dataclass(frozen=True, eq=False)
-class Planes:
+class ReluPlanes:
     """The linear bounds of all units, (units,) or (batch, units)."""
 
     chord: Tensor  # slope above
@@ -32,22 +32,22 @@ class Planes:
     most: Tensor
 
     @classmethod
-    def between(cls, lower: Tensor, upper: Tensor) -> Planes:
+    def between(cls, lower: Tensor, upper: Tensor) -> ReluPlanes:
         is_open = (lower < 0) & (upper > 0)
         on = (lower >= 0).to(lower.dtype)
         chord = torch.where(is_open, upper / (upper - lower), on)
         height = torch.where(is_open, -chord * lower, 0.0)
         return cls(chord, height, torch.where(is_open, 0.0, on), torch.where(is_open, 1.0, on))
 
-    def to(self, dtype: torch.dtype) -> Planes:
+    def to(self, dtype: torch.dtype) -> ReluPlanes:
         parts = (self.chord, self.height, self.least, self.most)
-        return Planes(*(part.to(dtype) for part in parts))
+        return ReluPlanes(*(part.to(dtype) for part in parts))
 
-    def taken(self, rows: Tensor) -> Planes:
+    def taken(self, rows: Tensor) -> ReluPlanes:
         """The planes of some rows of the batch; shared planes stay shared."""
         if self.chord.dim() == 1:
             return self
-        return Planes(*(part[rows] for part in (self.chord, self.height, self.least, self.most)))
+        return ReluPlanes(*(part[rows] for part in (self.chord, self.height, self.least, self.most)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +60,18 @@ class Sums:
     units: Tensor
     top: Tensor
 
-    def before(self, blocks: Blocks, layer: int) -> Sums:
+    def before(self, network: DenseNetwork, layer: int) -> Sums:
         """For the part of the network whose scores are the pre-activations of a layer."""
-        span = blocks.spans[layer]
+        span = network.spans[layer]
         return Sums(self.units[: span.start], self.units[span])
+
+
+@dataclass(frozen=True, eq=False)
+class LayerRows:
+    """Linear functions of the pre-activations of a layer, one in each row."""
+
+    layer: int
+    matrix: Tensor  # (batch, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +84,16 @@ class Substituted:
 
 
 def substitute(
-    blocks: Blocks, planes: Planes, top: tuple[int, Tensor], slopes: Tensor, multipliers: Tensor | None
+    network: DenseNetwork, planes: ReluPlanes, top: LayerRows, slopes: Tensor, multipliers: Tensor | None
 ) -> Substituted:
-    """Carry rows (batch, n) on a layer back to the image; multipliers are the signed s·β, (batch, units)."""
-    layer, rows = top
-    constant = rows @ blocks.block(layer).bias
-    coefficients = rows.new_zeros(len(rows), blocks.units)
+    """Carry rows on a layer back to the image; multipliers are the signed s·β, (batch, units)."""
+    rows = top.matrix
+    constant = rows @ network.layer(top.layer).bias
+    coefficients = rows.new_zeros(len(rows), network.units)
     pending: dict[int, Tensor] = {}
-    for current in range(layer, 0, -1):
-        if current < layer:
-            span = blocks.spans[current]
+    for current in range(top.layer, 0, -1):
+        if current < top.layer:
+            span = network.spans[current]
             here = pending.pop(current, None)
             if here is None:
                 if multipliers is None:
@@ -97,48 +105,53 @@ def substitute(
             rows = here.sub_(positive).mul_(slopes[:, span]).addcmul_(positive, planes.chord[..., span])
             if multipliers is not None:
                 rows += multipliers[:, span]
-            constant += rows @ blocks.hidden[current].bias
-        for source, weight in blocks.block(current).weights:
+            constant += rows @ network.hidden[current].bias
+        for source, weight in network.layer(current).weights:
             if source in pending:
                 pending[source].addmm_(rows, weight)
             else:
                 pending[source] = rows @ weight
     image = pending.get(0)
     return Substituted(
-        rows.new_zeros(len(rows), blocks.pixels) if image is None else image, constant, coefficients
+        rows.new_zeros(len(rows), network.pixels) if image is None else image, constant, coefficients
     )
 
 
 def relaxed_values(
-    blocks: Blocks, planes: Planes, layer: int, slopes: Tensor, substituted: Substituted, image: Tensor
+    network: DenseNetwork,
+    planes: ReluPlanes,
+    layer: int,
+    slopes: Tensor,
+    substituted: Substituted,
+    image: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The pre-activations (batch, units) before a layer, and its own, when ReLUs follow their planes."""
     values = [image]
     inputs = slopes.new_zeros(slopes.shape)
     for current in range(1, layer):
-        span = blocks.spans[current]
-        a = blocks.apply(current, values)
+        span = network.spans[current]
+        a = network.apply(current, values)
         inputs[:, span] = a
         above = torch.addcmul(planes.height[..., span], a, planes.chord[..., span])
         values.append(torch.where(substituted.coefficients[:, span] > 0, above, a * slopes[:, span]))
-    return inputs, blocks.apply(layer, values)
+    return inputs, network.apply(layer, values)
 
 
 def confirmed(
-    blocks: Blocks,
-    planes: Planes,
+    network: DenseNetwork,
+    planes: ReluPlanes,
     sums: Sums,
-    ball: Ball,
-    top: tuple[int, Tensor],
+    ball: TorchBall,
+    top: LayerRows,
     slopes: Tensor,
     multipliers: Tensor | None,
 ) -> tuple[Tensor, Substituted]:
     """The bound in float64, rounded outward by a share of every sum that enters it."""
-    result = substitute(blocks, planes, top, slopes, multipliers)
+    result = substitute(network, planes, top, slopes, multipliers)
     passed = result.coefficients.abs()
     if multipliers is not None:
         passed = passed + multipliers.abs()
     size = (passed * (sums.units + planes.height)).sum(1) + result.rows.abs() @ ball.largest
-    size += top[1].abs() @ sums.top + result.constant.abs()
+    size += top.matrix.abs() @ sums.top + result.constant.abs()
     value = result.constant + result.rows @ ball.centre + ball.most(result.rows)
     return value + OUTWARD * size, result

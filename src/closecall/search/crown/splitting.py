@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from closecall.search.crown.ascent import Aim, Duals, Splits, evaluate
-from closecall.search.crown.ball import Ball
-from closecall.search.crown.blocks import Blocks
-from closecall.search.crown.layer_bounds import UnitBounds
-from closecall.search.crown.relaxation import Planes, relaxed_values
+from closecall.search.crown.intermediate_bounds import IntermediateBounds
+from closecall.search.crown.relaxation import ReluPlanes, relaxed_values
+from closecall.search.crown.subproblems import Duals, Splits, Subproblems, evaluate
+from closecall.settings import Crown
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +23,13 @@ class Part:
     signs: Tensor  # (splits,)
     duals: Duals  # without the batch dimension
     value: float  # the bound on λ·(C·y − d) that is left
-    reach: float  # no image of this part lies within this distance
-    bounds: UnitBounds  # that hold all over this part
+    radius: float  # no image of this part lies within this distance
+    bounds: IntermediateBounds  # that hold all over this part
+
+    @classmethod
+    def root(cls, case: int, duals: Duals, value: float, bounds: IntermediateBounds) -> Part:
+        """A part without splits, about which no radius is known."""
+        return cls(case, torch.zeros(0, dtype=torch.int64), torch.zeros(0), duals, value, 0.0, bounds)
 
 
 def splits_of(parts: Sequence[Part], units: int) -> Splits:
@@ -50,13 +54,13 @@ def duals_of(parts: Sequence[Part]) -> Duals:
     )
 
 
-def planes_of(parts: Sequence[Part]) -> Planes:
+def planes_of(parts: Sequence[Part]) -> ReluPlanes:
     """The planes of each part's bounds, (batch, units), or (units,) when all share the same."""
     first = parts[0].bounds
     if all(part.bounds is first for part in parts):
         return first.planes
     each = [part.bounds.planes for part in parts]
-    return Planes(
+    return ReluPlanes(
         torch.stack([planes.chord for planes in each]),
         torch.stack([planes.height for planes in each]),
         torch.stack([planes.least for planes in each]),
@@ -64,81 +68,75 @@ def planes_of(parts: Sequence[Part]) -> Planes:
     )
 
 
-def exact_at(planes: Planes, splits: Splits) -> Planes:
-    """Planes made exact at the units that are split."""
-    rows, units = len(splits.units), planes.chord.shape[-1]
-    on = (splits.signs > 0).to(planes.chord.dtype)
-
-    def placed(whole: Tensor, value: Tensor) -> Tensor:
-        spread = torch.zeros(rows, units + 1, dtype=whole.dtype)
-        spread[:, :units] = whole
-        return spread.scatter_(1, splits.units, value)[:, :units]
-
-    return Planes(
-        placed(planes.chord, on),
-        placed(planes.height, torch.zeros_like(on)),
-        placed(planes.least, on),
-        placed(planes.most, on),
-    )
-
-
 @dataclass(frozen=True, eq=False)
-class Choice:
+class SplitChoice:
     """Where the bounds of some parts are attained, and the unit to split, −1 only if all are decided."""
 
     images: Tensor
     units: Tensor
 
 
-def choose(
-    blocks: Blocks, planes: Planes, ball: Ball, problem: tuple[Aim, Splits], duals: Duals, candidates: int
-) -> Choice:
-    """Score all open units, bound the children of the best few, take the unit with the better worse child.
-
-    A unit's score is what its plane adds to the bound at the relaxed solution: |c|·|plane(a) − max(0, a)|.
-    """
-    aim, splits = problem
-    here = exact_at(planes, splits)
-    duals = replace(duals, slopes=duals.slopes.clamp(here.least, here.most))
-    point = evaluate(blocks, here, ball, aim, splits, duals)
-    inputs, _ = relaxed_values(blocks, here, aim.layer, duals.slopes, point.substituted, point.image)
-    coefficients = point.substituted.coefficients
-    positive = coefficients.clamp(min=0)
-    gap = positive * (here.chord * inputs + here.height) + (coefficients - positive) * duals.slopes * inputs
-    gap -= coefficients * inputs.clamp(min=0)
-    score = gap.clamp(min=0) + 1e-3 * positive * here.height
-    # What overflows or underflows in float32 still counts: a part is a leaf only if nothing is left to split.
-    score = torch.where(here.most > here.least, score.nan_to_num(nan=0.0) + 1e-20, 0.0)
+def chosen_splits(batch: Subproblems, duals: Duals, candidates: int, settings: Crown) -> SplitChoice:
+    """Score all open units, bound the children of the best few, take the unit with the better worse child."""
+    exact = batch.exact_at_splits()
+    duals = duals.within(exact.planes)
+    score, images = scores_of_units(exact, duals, settings.triangle)
     top = score.topk(min(candidates, score.shape[1]), dim=1)
     if candidates > 1:
-        worse = children_bounds(blocks, planes, ball, problem, duals, top.indices)
+        worse = children_bounds(batch, duals, top.indices, settings.better_child)
         best = torch.where(top.values > 0, worse, torch.inf).argmin(dim=1, keepdim=True)
         units = top.indices.gather(1, best)
     else:
         units = top.indices
-    return Choice(point.image, torch.where(top.values[:, :1] > 0, units, -1)[:, 0])
+    return SplitChoice(images, torch.where(top.values[:, :1] > 0, units, -1)[:, 0])
 
 
-def children_bounds(
-    blocks: Blocks, planes: Planes, ball: Ball, problem: tuple[Aim, Splits], duals: Duals, candidates: Tensor
-) -> Tensor:
-    """For each part and candidate, a measure of both children's bounds before any ascent."""
-    aim, splits = problem
+def scores_of_units(batch: Subproblems, duals: Duals, triangle: float) -> tuple[Tensor, Tensor]:
+    """What each unit's plane adds to the bound, above 0 if the unit is open, and where the bound is attained.
+
+    At the relaxed solution that is |c|·|plane(a) − max(0, a)|; the plane's height counts a little beside.
+    """
+    point, planes = evaluate(batch, duals), batch.planes
+    inputs, _ = relaxed_values(
+        batch.network, planes, batch.objective.layer, duals.slopes, point.substituted, point.image
+    )
+    coefficients = point.substituted.coefficients
+    positive = coefficients.clamp(min=0)
+    gap = positive * (planes.chord * inputs + planes.height)
+    gap += (coefficients - positive) * duals.slopes * inputs
+    gap -= coefficients * inputs.clamp(min=0)
+    score = gap.clamp(min=0) + triangle * positive * planes.height
+    # What overflows or underflows in float32 still counts: a part is a leaf only if nothing is left to split.
+    score = torch.where(planes.most > planes.least, score.nan_to_num(nan=0.0) + 1e-20, 0.0)
+    return score, point.image
+
+
+def children_bounds(batch: Subproblems, duals: Duals, candidates: Tensor, better_child: float) -> Tensor:
+    """For each part and candidate, a measure of both children's bounds before any is improved."""
     count, tried = candidates.shape
     rows = torch.arange(count).repeat_interleave(2 * tried)
     signs = torch.tensor([1.0, -1.0]).repeat(count * tried)[:, None]
     new = candidates.reshape(-1, 1).repeat_interleave(2, dim=0)
-    more = Splits(torch.cat([splits.units[rows], new], dim=1), torch.cat([splits.signs[rows], signs], dim=1))
-    child_planes = exact_at(planes.taken(rows), more)
-    child = duals.taken(rows)
-    child = Duals(
-        child.slopes.clamp(child_planes.least, child_planes.most),
-        torch.cat([child.multipliers, torch.zeros(len(rows), 1)], dim=1),
-        child.weights,
+    children = batch.taken(rows)
+    splits = Splits(
+        torch.cat([children.splits.units, new], dim=1), torch.cat([children.splits.signs, signs], dim=1)
     )
-    values = evaluate(blocks, child_planes, ball, aim.taken(rows), more, child).value
-    both = values.reshape(count, tried, 2).clamp(min=0)
-    return both.amax(dim=2) + 0.1 * both.amin(dim=2)
+    children = replace(children, splits=splits).exact_at_splits()
+    child = duals.taken(rows)
+    longer = torch.cat([child.multipliers, torch.zeros(len(rows), 1)], dim=1)
+    values = evaluate(children, replace(child, multipliers=longer).within(children.planes)).value
+    of_both = values.reshape(count, tried, 2).clamp(min=0)
+    return of_both.amax(dim=2) + better_child * of_both.amin(dim=2)
+
+
+def with_duals(part: Part, duals: Duals, row: int, value: float, radius: float) -> Part:
+    """A part with its row of a batch's duals, and what they prove if that is more than is known."""
+    own = Duals(
+        duals.slopes[row].half(),
+        duals.multipliers[row, : len(part.units)].clone(),
+        duals.weights[row].clone(),
+    )
+    return replace(part, duals=own, value=min(part.value, value), radius=max(part.radius, radius))
 
 
 def child_of(part: Part, unit: int, sign: float) -> Part:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
 from closecall.question.norms import norm_named
 from closecall.search.crown import Watch, approach, refute, shrink
+from closecall.settings import Crown, Pace, Settings, Sweeps
 
 from .conftest import Vector, random_network, random_question, true_distance
 
@@ -34,6 +37,24 @@ def test_refute_agrees_with_the_exact_distance(seed: int, pooled: bool, norm: st
         else:
             assert outcome.status == "witness"
             assert_witness(network, domain.within(share * far), goal, outcome.witness)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_tightened_units_change_no_answer(norm: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Without better slopes and a quick search, cases stay open and units are tightened by branching."""
+    sweeps = Sweeps(pace=Pace(2), fewest_rounds=1, most_rounds=1)
+    settings = Settings(crown=Crown(quick_nodes=0, unit_pace=Pace(0), case_pace=Pace(0), sweeps=sweeps))
+    network = random_network(3, pooled=True)
+    domain, goal = random_question(network, 3, norm, targeted=False)
+    truth = true_distance(network, domain, goal)
+    with caplog.at_level(logging.DEBUG, "closecall.search.crown"):
+        inside = refute(network, domain.within(0.999 * truth), goal, seconds=60, settings=settings)
+        assert inside.status == "proven"
+        assert "tightening begins" in caplog.text
+        assert f"radius {inside.lower:g} proven" in caplog.text
+    assert inside.lower == pytest.approx(0.999 * truth)
+    beyond = refute(network, domain.within(1.001 * truth), goal, seconds=60, settings=settings)
+    assert beyond.status == "witness"
 
 
 @pytest.mark.parametrize("norm", NORMS)

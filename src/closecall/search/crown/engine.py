@@ -33,6 +33,7 @@ from closecall.search.crown.splitting import Part, child_of
 from closecall.search.crown.subproblems import Duals, Objective
 from closecall.search.crown.tightening import Tightening
 from closecall.search.crown.witnesses import WitnessSearch
+from closecall.search.radii import Schedule
 from closecall.settings import DEFAULT, Pace, Settings
 
 log = logging.getLogger(__name__)
@@ -116,37 +117,29 @@ class BatchedSearch:
     def shrink(self, witness: Vector) -> Status:
         """Prove larger and larger radii, up to the nearest witness.
 
-        A radius short of it that is not proven in half of the time left is given up for a smaller one.
+        A radius short of it that is not proven in its part of the time left is given up for a smaller one.
         """
         self.witnesses.accept(witness)
         self.keep_below_witness()
         self.witnesses.close_in(self.ball, 1.0 - (self.gap or 0.0))
-        scale = 1.0
+        schedule = Schedule(self.crown.radii)
         while self.proven < self.needed:
-            radius = self.proven + scale * self.next_step()
+            radius = schedule.next(self.proven, self.needed)
             whole_way = radius >= self.needed
-            if self.prove(self.needed) if whole_way else self.prove_in_part(radius):
+            if self.proven_in_time(radius, whole_way=whole_way):
                 continue
+            log.debug("radius %g given up with %d parts open", radius, len(self.open))
             if whole_way or self.stuck or not self.in_time():
                 return "limit"
             self.proven = self.lower
-            scale /= 2
-            log.debug(
-                "radius %g given up with %d parts open: the next step is halved", radius, len(self.open)
-            )
+            schedule.falter()
         return "proven"
 
-    def next_step(self) -> float:
-        """How much further than what is proven to try next."""
-        if not self.proven:
-            return self.crown.first_radius * self.needed
-        step = self.crown.radius_step * (self.needed - self.proven)
-        return max(step, self.crown.least_radius_step * self.needed)
-
-    def prove_in_part(self, radius: float) -> bool:
-        """Try to close the ball of a radius in a part of the time that is left."""
-        until, now = self.until, time.perf_counter()
-        self.until = now + self.crown.share_for_a_radius * (until - now)
+    def proven_in_time(self, radius: float, *, whole_way: bool) -> bool:
+        """Try to close the ball of a radius in its part of the time that is left."""
+        radii, until, now = self.crown.radii, self.until, time.perf_counter()
+        share = radii.share_for_the_whole_way if whole_way else radii.share_of_time
+        self.until = now + share * (until - now)
         try:
             return self.prove(radius)
         finally:

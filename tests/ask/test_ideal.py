@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from torch import nn
 
 from closecall.ask.ideal import Ideal, ideal
+from closecall.encoding.encode import Costs
 from closecall.errors import QueryError
 
 torch.set_num_threads(1)
@@ -116,7 +117,7 @@ def test_with_the_papers_costs_no_activation_is_wasted() -> None:
         found = linprog(active, A_ub=rows, b_ub=sides, bounds=[(0.0, 1.0)] * PIXELS)
         if found.status == 0:
             best = min(best, float(found.fun + on @ inner_bias))
-    answer = ideal(model, target, unit_cost=1.0)
+    answer = ideal(model, target, costs=Costs(unit=1.0))
     assert math.isfinite(best)
     assert answer.outcome == "optimal for costs"
     assert answer.lead_bound is None

@@ -13,7 +13,7 @@ from closecall.network import Network, Node
 from closecall.network.layers import Affine, Maximum, Relu
 from closecall.question.domain import Domain
 from closecall.question.norms import norm_named
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import read
 
 KINDS = {
@@ -41,7 +41,7 @@ def points_of(domain: Domain, count: int, seed: int) -> np.ndarray:
 def test_the_scores_are_the_same_all_over_the_domain(kind: str, norm: str, seed: int) -> None:
     network = read(build("cnn", KINDS[kind], seed=seed).eval()).network.simplified()
     centre = np.random.default_rng(seed).random(network.input_size)
-    domain = Query(centre, 0, network.classes, norm=norm, radius=RADII[norm]).domain()
+    domain = Question(centre, 0, network.classes, norm=norm, radius=RADII[norm]).domain()
     smaller = without_losers(network, domain)
     before, after = (sum(int((w >= 0).sum()) for w in windows_in(n)) for n in (network, smaller))
     assert after < before or norm == "l0"  # two pixels may bring any entry to the top

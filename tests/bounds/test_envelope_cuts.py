@@ -12,7 +12,7 @@ from closecall.bounds.envelope_cuts import Envelopes, planes_above
 from closecall.models import build
 from closecall.network import Network
 from closecall.question.domain import Domain
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import read
 
 KINDS = {
@@ -27,7 +27,7 @@ def network_and_domain(kind: str, seed: int) -> tuple[Network, Domain]:
     name, config = KINDS[kind]
     network = read(build(name, config, seed=seed).eval()).network.simplified()
     centre = np.round(np.random.default_rng(seed).random(network.input_size), 1)
-    return network, Query(centre, 0, network.classes, norm="linf", radius=0.3).domain()
+    return network, Question(centre, 0, network.classes, norm="linf", radius=0.3).domain()
 
 
 def corners(domain: Domain, count: int, seed: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from closecall.models import build
 from closecall.network import Network
 from closecall.network.layers import Relu
 from closecall.question.domain import Domain
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import read
 from closecall.search.lp.relaxation import relax
 from closecall.solvers.incremental_lp import WarmProgram
@@ -30,7 +30,7 @@ def network_and_domain(kind: str, seed: int) -> tuple[Network, Domain]:
     network = read(build(name, config, seed=seed).eval()).network.simplified()
     generator = np.random.default_rng(seed)
     centre = np.round(generator.random(network.input_size), 1)  # some pixels have no room on one side
-    return network, Query(centre, 0, network.classes, norm="l1", radius=RADIUS).domain()
+    return network, Question(centre, 0, network.classes, norm="l1", radius=RADIUS).domain()
 
 
 def images_within(domain: Domain, count: int = 4000) -> np.ndarray:
@@ -97,7 +97,7 @@ def test_leads_raise_the_bound_of_the_relaxation() -> None:
     for seed in range(8):
         network, domain = network_and_domain("dense", seed)
         label = int(network.forward(domain.centre[None]).argmax())
-        case = Query(domain.centre, label, network.classes, norm="l1", radius=RADIUS).goal().cases[0]
+        case = Question(domain.centre, label, network.classes, norm="l1", radius=RADIUS).goal().cases[0]
         bounds = linear_bounds(network, domain)
         leads = anchor(network, domain, bounds).leads
         plain, limited = (

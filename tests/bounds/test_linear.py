@@ -18,7 +18,7 @@ from closecall.network import Network
 from closecall.network.layers import Relu
 from closecall.question.domain import Domain
 from closecall.question.norms import NORMS
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import read
 from closecall.search.unit_bounds import lp_bounds, milp_bounds
 from closecall.settings import LinearBounds
@@ -227,7 +227,7 @@ def test_no_random_image_within_the_certified_radius_reaches_the_goal(norm: str,
     network = network_of("dnn", seed=3)
     domain = ball(network, norm, math.inf)
     label = int(network.forward(domain.centre[None])[0].argmax())
-    goal = Query(domain.centre, label, network.classes, norm=norm).goal()
+    goal = Question(domain.centre, label, network.classes, norm=norm).goal()
     told: list[float] = []
     radius = certified_radius(network, domain.within(5.0), goal, until, on_radius=told.append)
     assert radius == max(told, default=0.0)

@@ -15,7 +15,7 @@ from closecall.attacks.gradient import find_witness
 from closecall.compare.comparison import Comparison
 from closecall.compare.encodings import Rung, matched_accuracy, measure_encodings, milp_sizes
 from closecall.compare.subjects import subjects_of
-from closecall.question.question import Query
+from closecall.question.question import Question
 
 
 def rung(family: str, accuracy: float, units: int) -> Rung:
@@ -63,7 +63,7 @@ def test_the_size_is_that_of_the_exported_model(comparison: Comparison) -> None:
     subject = subjects_of(comparison, comparison.contenders[1])[0]
     assert subject.classifier is not None
     image, label = comparison.test.image(0), int(comparison.test.labels[0])
-    query = Query(image.astype(np.float64).ravel(), label, 10, norm="linf")
+    query = Question(image.astype(np.float64).ravel(), label, 10, norm="linf")
     witness = find_witness(subject.classifier.network, query.domain(), query.goal())
     assert witness is not None
     radius, sizes = milp_sizes(subject.classifier, query)

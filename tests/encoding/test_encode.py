@@ -20,7 +20,7 @@ from closecall.network import Network
 from closecall.network.layers import Relu
 from closecall.question.domain import Domain
 from closecall.question.norms import norm_named
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import read
 from closecall.solvers import available, solve
 
@@ -201,7 +201,7 @@ def test_all_solvers_agree_on_the_nearest_image(norm: str, form: Form) -> None:
     network = read(DNN([5, 4], (1, 1, 4), 3).eval()).network
     image = np.array([0.2, 0.9, 0.5, 0.4])
     label = int(network.forward(image[None])[0].argmax())
-    query = Query(image, label, 3, norm=norm, margin=0.01)
+    query = Question(image, label, 3, norm=norm, margin=0.01)
     domain = query.domain()
     encoding = encode(network, domain, query.goal(), linear_bounds(network, domain), form)
     found = {name: solve(encoding.milp, name, Limits(30.0)) for name in available()}
@@ -222,7 +222,7 @@ def test_the_papers_costs_are_what_the_objective_counts() -> None:
     network = read(DNN([4, 3], (1, 1, 3), 3).eval()).network
     image = np.array([0.3, 0.6, 0.9])
     label = int(network.forward(image[None])[0].argmax())
-    query = Query(image, label, 3, target=(label + 1) % 3)
+    query = Question(image, label, 3, target=(label + 1) % 3)
     domain, costs = query.domain(), Costs(unit=0.3, inactive=0.2, wanted_class=0.1)
     encoding = encode(network, domain, query.goal(), interval_bounds(network, domain), "paper", costs)
     solution = solve(encoding.milp, "highs", Limits(30.0))

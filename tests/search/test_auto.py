@@ -11,7 +11,7 @@ import closecall
 from closecall.clock import Clock
 from closecall.encoding.encode import Costs
 from closecall.models import build
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import Classifier, read
 from closecall.search.auto import ENGINES, TABLE
 from closecall.search.methods import METHODS, search
@@ -36,7 +36,7 @@ def problem_of(
     network = classifier_of(kind).network
     image = np.random.default_rng(0).random(network.input_size)
     label = int(network.forward(image[None])[0].argmax())
-    query = Query(image, label, network.classes, norm=norm, radius=radius)
+    query = Question(image, label, network.classes, norm=norm, radius=radius)
     return Problem(network, query.domain(), query.goal(), Clock(30.0), nearest=nearest)
 
 

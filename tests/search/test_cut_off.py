@@ -15,13 +15,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from closecall.ask.nearest import How, answer, nearest
+from closecall.ask.nearest import answer, nearest
 from closecall.attacks.gradient import widest
 from closecall.clock import Clock, holding_interrupts_back, usable_threads
 from closecall.errors import QueryError
 from closecall.models import DNN
+from closecall.question.effort import Effort
 from closecall.question.norms import CHANGED
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import Classifier, read
 from closecall.search.auto import ENGINES
 from closecall.search.first_bound import fewest_pixels
@@ -148,14 +149,14 @@ def test_the_end_of_memory_is_a_sentence(
         zeros(2**50)
 
     monkeypatch.setitem(ENGINES, "attack", fill_the_memory)
-    query = Query(image_for(deep).ravel(), deep.predict(image_for(deep)), 10, norm="linf")
+    query = Question(image_for(deep).ravel(), deep.predict(image_for(deep)), 10, norm="linf")
     if knows:
-        verdict = answer(deep, query, How(), Clock(10.0), nearest=True)
+        verdict = answer(deep, query, Effort(), Clock(10.0), nearest=True)
         assert verdict.lower_bound == 0.001
         assert any("memory" in note for note in verdict.notes)
     else:
         with pytest.raises(QueryError, match="memory ran out"):
-            answer(deep, query, How(), Clock(10.0), nearest=True)
+            answer(deep, query, Effort(), Clock(10.0), nearest=True)
 
 
 def test_no_more_threads_than_the_machine_has() -> None:
@@ -165,7 +166,7 @@ def test_no_more_threads_than_the_machine_has() -> None:
 
 def test_a_radius_in_l1_counts_pixels() -> None:
     """Two of the rooms 0.9, 0.8, 0.7, 0.6 come to 1.7: less than 1.75, so at least three must change."""
-    domain = Query(np.array([0.1, 0.8, 0.3, 0.4]), 0, 3, norm="l0").domain()
+    domain = Question(np.array([0.1, 0.8, 0.3, 0.4]), 0, 3, norm="l0").domain()
     assert [fewest_pixels(domain, radius) for radius in (0.0, 0.5, 1.65, 1.75, 2.9)] == [0, 1, 2, 3, 4]
     assert fewest_pixels(domain, 0.9 + 2 * CHANGED) == 1  # the other pixels may have moved a little
     assert widest(domain) == 4

@@ -10,7 +10,7 @@ import pytest
 from closecall.clock import Clock
 from closecall.network import Network, Node
 from closecall.network.layers import Affine
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.search.incumbent import Incumbent, is_closed
 
 # Class 1 wins where x > 0.5: its score is x − 0.5, that of class 0 is 0. Class 2 never wins.
@@ -20,7 +20,7 @@ NETWORK = Network(
 
 
 def incumbent_at(pixel: float, *, nearest: bool = True, radius: float = math.inf) -> Incumbent:
-    query = Query(np.array([pixel]), 0, 3, norm="linf", margin=0.1, radius=radius)
+    query = Question(np.array([pixel]), 0, 3, norm="linf", margin=0.1, radius=radius)
     return Incumbent(NETWORK, (query.domain(), query.goal()), Clock(60.0), gap=1e-3, nearest=nearest)
 
 

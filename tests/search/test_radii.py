@@ -11,7 +11,7 @@ import pytest
 from closecall.clock import Clock
 from closecall.network import Network, Node
 from closecall.network.layers import Affine
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.search.problem import Problem
 from closecall.search.radii import Attempt, Schedule, prove_by_radii
 from closecall.settings import DEFAULT
@@ -45,7 +45,7 @@ def test_without_a_distance_there_is_only_the_whole_domain() -> None:
 
 
 def problem_with_witness() -> Problem:
-    query = Query(np.array([0.25]), 0, 2, norm="linf", margin=0.1)
+    query = Question(np.array([0.25]), 0, 2, norm="linf", margin=0.1)
     problem = Problem(NETWORK, query.domain(), query.goal(), Clock(2.0), gap=1e-3)
     problem.incumbent.offer(np.array([0.6]))
     return problem

@@ -55,8 +55,9 @@ def test_the_headline_says_what_is_proven(verdict: closecall.Verdict) -> None:
     assert headline(verdict, NAMES) == f"L∞ distance {verdict.distance:.4g} (proven nearest)"
     open_gap = replace(verdict, outcome="adversarial", lower_bound=0.25, distance=0.5)
     assert headline(open_gap, NAMES) == "L∞ distance 0.5 (the nearest is at 0.25 or more)"
+    within = replace(verdict.question, radius=0.125)
     nothing = replace(
-        verdict, outcome="robust", radius=0.125, witness=None, predicted_after=None, distance=None
+        verdict, outcome="robust", question=within, witness=None, predicted_after=None, distance=None
     )
     assert headline(nothing, NAMES) == "no adversarial within L∞ distance 0.125 (proven)"
     assert headline(replace(nothing, outcome="unresolved"), NAMES) == "no adversarial found"

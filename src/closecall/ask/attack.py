@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from closecall.attacks.gradient import find_witness
 from closecall.errors import QueryError
 from closecall.question.images import fitted, pixels_of, turned
+from closecall.question.names import NormName
 from closecall.question.norms import norm_named
-from closecall.question.question import DEFAULT_MARGIN, Query
+from closecall.question.question import DEFAULT_MARGIN, Question
 from closecall.readers import Classifier, read
 from closecall.verdict.replay import Wanted, replay
 
@@ -29,7 +30,7 @@ def attack(
     images: ArrayLike,
     labels: ArrayLike,
     *,
-    norm: str | float = "linf",
+    norm: NormName | float = "linf",
     radius: float | None = None,
     margin: float = DEFAULT_MARGIN,
     pixel_range: tuple[float, float] = (0.0, 1.0),
@@ -50,7 +51,7 @@ def attack(
     found = batch.copy()
     distances = np.full(len(batch), np.inf)
     for index, (image, label) in enumerate(zip(batch, known, strict=True)):
-        query = Query(
+        question = Question(
             fitted(image.astype(np.float64), classifier.network.input_shape).ravel(),
             int(label),
             classifier.network.classes,
@@ -59,7 +60,7 @@ def attack(
             margin=margin,
             pixel_range=pixel_range,
         )
-        moved, distances[index] = attack_one(classifier, query)
+        moved, distances[index] = attack_one(classifier, question)
         taken = moved.reshape(classifier.network.input_shape)
         found[index] = (
             np.moveaxis(taken, 2, 0) if turned(image.shape, taken.shape) else taken.reshape(image.shape)
@@ -67,12 +68,12 @@ def attack(
     return Attacked(found, distances, np.isfinite(distances))
 
 
-def attack_one(classifier: Classifier, query: Query) -> tuple[NDArray[np.float32], float]:
-    original = query.image.astype(np.float32)
-    wanted = Wanted(query.label, None)
+def attack_one(classifier: Classifier, question: Question) -> tuple[NDArray[np.float32], float]:
+    original = question.image.astype(np.float32)
+    wanted = Wanted(question.label, None)
     if wanted.accepts(classifier.predict(original)):
         return original, 0.0
-    domain, goal = query.domain(), query.goal()
+    domain, goal = question.domain(), question.goal()
     witness = find_witness(classifier.network, domain, goal)
     if witness is None:
         return original, np.inf

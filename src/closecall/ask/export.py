@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Unpack
 
 from numpy.typing import ArrayLike
 
-from closecall.ask.nearest import Target, pose
+from closecall.ask.posing import Asked, network_asked, pose
 from closecall.bounds import interval_bounds, linear_bounds
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock
@@ -23,22 +23,20 @@ def export_milp(
     *,
     form: Form = "tight",
     costs: Costs | None = None,
-    target: Target = "any",
-    radius: float | None = None,
-    **asked: Any,
+    **asked: Unpack[Asked],
 ) -> Milp:
     """The MILP whose optimum is the distance (for L2: its square) of the nearest image that reaches the goal.
 
     `paper` has interval bounds and a binary for every unit; `tight` has linear bounds and a binary only where
-    they leave a choice. `asked` is what `nearest` takes: norm, cap, margin, ratio, outputs, pixel_range.
+    they leave a choice. `asked` is what `nearest` takes: target, norm, radius, cap, margin, ratio,
+    outputs, pixel_range.
     """
     if form not in ("tight", "paper"):
         raise QueryError(f"the form must be tight or paper, got {form!r}.")
     if costs is not None and form != "paper":
         raise QueryError("the paper's costs are on every unit, so they need the form paper, got tight.")
-    classifier, query = pose(Clock(math.inf), model, image, label, target=target, radius=radius, **asked)
-    network = classifier.network if query.outputs == "logits" else classifier.network.with_relu_outputs()
-    domain = query.domain()
+    classifier, question = pose(Clock(math.inf), model, image, label, **asked)
+    network, domain = network_asked(classifier, question), question.domain()
     if costs is None:
         network = balanced(network, domain)
     if form == "paper":
@@ -46,4 +44,4 @@ def export_milp(
     else:
         network = network.simplified()
         bounds = linear_bounds(network, domain)
-    return encode(network, domain, query.goal(), bounds, form, costs).milp
+    return encode(network, domain, question.goal(), bounds, form, costs).milp

@@ -6,30 +6,33 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closecall._version import __version__
 from closecall.arrays import Vector
-from closecall.ask.nearest import DEFAULT_GAP, How, whole_number
 from closecall.attacks.gradient import climb_freely
 from closecall.bounds import MOST_GIGABYTES, linear_bounds, maximise
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock, usable_threads
 from closecall.encoding.encode import Costs, Form, NetworkRows, add_costs, encode_network
 from closecall.encoding.model_size import ModelSize
-from closecall.errors import QueryError
 from closecall.milp import Limits, OnProgress
 from closecall.network import Network
+from closecall.question.checks import check_class, check_classes, pixel_limits, whole_number
 from closecall.question.domain import Domain
+from closecall.question.effort import Effort
 from closecall.question.goal import Case, Goal
+from closecall.question.names import SolverName
 from closecall.question.norms import norm_named
-from closecall.question.question import DEFAULT_MARGIN, check_classes, check_pixel_range, pixel_limits
+from closecall.question.question import DEFAULT_MARGIN
 from closecall.readers import Classifier, read
 from closecall.solvers import solve
 from closecall.verdict.naming import class_named
+
+IdealOutcome = Literal["ideal", "optimal for costs", "unresolved"]
 
 CLIMB_SHARE, BOUNDS_SHARE = 0.1, 0.3  # of the time left
 
@@ -42,7 +45,7 @@ class Ideal:
     costs`, and the lead is not what was maximised.
     """
 
-    outcome: str
+    outcome: IdealOutcome
     target: int
     lead: float
     lead_bound: float | None
@@ -50,7 +53,7 @@ class Ideal:
     replayed: bool
     seconds: float
     nodes: int
-    solver: str
+    solver: SolverName
     network_sha256: str
     image: NDArray[np.float32] = field(repr=False)
     scores: Vector = field(repr=False)
@@ -81,76 +84,62 @@ def ideal(
     target: int,
     *,
     pixel_range: tuple[float, float] = (0.0, 1.0),
-    unit_cost: float = 0.0,
-    inactive_penalty: float = 0.0,
-    class_cost: float = 0.0,
+    costs: Costs | None = None,
     input_shape: tuple[int, ...] | None = None,
-    solver: str = "highs",
-    time_limit: float = 60.0,
-    threads: int = 1,
-    gap: float = DEFAULT_GAP,
+    solver: SolverName = "highs",
+    time_limit: float = Effort.time_limit,
+    threads: int = Effort.threads,
+    gap: float = Effort.gap,
     on_progress: OnProgress | None = None,
 ) -> Ideal:
-    """Maximise y_t − max y_j over the box; or, given costs, minimise the paper's objective with t on top."""
-    how = How("milp", solver, time_limit, threads, gap, on_progress)
-    clock = Clock(time_limit)
+    """Find the image that the model finds the best example of a class, and prove how good any can be.
+
+    The lead of the class's score over the largest other is maximised over the pixel box; or, given costs, the
+    paper's objective is minimised with that class on top.
+
+    Args:
+        model: An nn.Module in eval mode, a path to .onnx, a folder from `closecall train`, or "zoo:NAME".
+        target: The number of the class.
+        pixel_range: The least and the largest value of a pixel.
+        costs: The paper's extra costs, to be minimised instead.
+        input_shape: The shape of one image, for a model that leaves it open.
+        solver: "highs", "scip", "gurobi" or "cplex".
+        time_limit: Seconds for everything; the best lead and a proven bound are given when they are over.
+        threads: Threads of the solver.
+        gap: The relative gap between lead and bound to stop at.
+        on_progress: Called with (lead, bound, nodes, seconds) as the interval shrinks.
+    """
+    effort, clock = Effort("milp", solver, time_limit, threads, gap), Clock(time_limit)
     classifier = model if isinstance(model, Classifier) else read(model, input_shape)
     network = classifier.network
     check_classes(network.classes)
-    target = whole_number("target", target)
-    if not 0 <= target < network.classes:
-        raise QueryError(f"the target must be from 0 to {network.classes - 1}, got {target}.")
+    wanted = whole_number("target", target)
+    check_class("target", wanted, network.classes)
     low, high = pixel_limits(pixel_range)
-    check_pixel_range(low, high)
     middle = np.full(network.input_size, (low + high) / 2)
     domain = Domain(middle, np.full_like(middle, low), np.full_like(middle, high), norm_named("linf"))
-    costs = Costs(unit_cost, inactive_penalty, class_cost)
-    return best_example(classifier, domain, target, how, clock, costs)
-
-
-def best_example(
-    classifier: Classifier, domain: Domain, target: int, how: How, clock: Clock, costs: Costs
-) -> Ideal:
     with clock.stage("read"):
         classifier.prepare()
-        network = classifier.network if costs.any else balanced(classifier.network, domain)
-    goal = Goal((leads_over_all(target, network.classes),))
-    search = Search(network, domain, goal, costs)
+        scaled = network if costs is not None and costs.any else balanced(network, domain)
+    search = Search(scaled, domain, wanted, costs or Costs(), effort)
     with clock.noting_interrupts(), suppress(KeyboardInterrupt):
-        search.run(how, clock)
-    image = search.best.astype(np.float32).reshape(network.input_shape)
-    lead = lead_of(network, goal, image.astype(np.float64).ravel())
-    bound = max(lead, search.most) if not costs.any else None
-    closed = search.solved if bound is None else bound - lead <= how.gap * max(1.0, abs(lead))
-    predicted = classifier.predict(image)
-    return Ideal(
-        outcome=("optimal for costs" if costs.any else "ideal") if closed else "unresolved",
-        target=target,
-        lead=lead,
-        lead_bound=None if bound is None or math.isinf(bound) else bound,
-        predicted=predicted,
-        replayed=predicted == target,
-        seconds=clock.seconds,
-        nodes=search.nodes,
-        solver=how.solver,
-        network_sha256=classifier.network.fingerprint,
-        image=image,
-        scores=network.forward(image.astype(np.float64).reshape(1, -1))[0],
-        notes=classifier.notes,
-    )
+        search.run(clock, on_progress)
+    return best_example(classifier, search, clock)
 
 
 class Search:
     """The best image so far, and the most that any image can lead by: by linear bounds, then a solver."""
 
-    def __init__(self, network: Network, domain: Domain, goal: Goal, costs: Costs) -> None:
-        self.network, self.domain, self.goal, self.costs = network, domain, goal, costs
+    def __init__(self, network: Network, domain: Domain, target: int, costs: Costs, effort: Effort) -> None:
+        self.network, self.domain, self.target = network, domain, target
+        self.costs, self.effort = costs, effort
+        self.goal = Goal((leads_over_all(target, network.classes),))
         self.best = domain.centre
         self.most = math.inf
         self.nodes = 0
         self.solved = False
 
-    def run(self, how: How, clock: Clock) -> None:
+    def run(self, clock: Clock, on_progress: OnProgress | None) -> None:
         network, domain = self.network, self.domain
         self.best = climb_freely(network, domain, self.goal, until=clock.share(CLIMB_SHARE))
         bounds = linear_bounds(network, domain, clock.share(BOUNDS_SHARE))
@@ -159,17 +148,16 @@ class Search:
         form: Form = "paper" if self.costs.any else "tight"
         size = ModelSize.of(network, bounds, form)
         if size.gigabytes <= MOST_GIGABYTES and size.seconds <= clock.left:
-            self.solve(encode_network(network, domain, bounds, form), how, clock, size)
+            encoded = encode_network(network, domain, bounds, form)
+            self.solve(encoded, max(0.0, clock.left - size.seconds_to_stop), on_progress)
 
-    def solve(self, rows: NetworkRows, how: How, clock: Clock, size: ModelSize) -> None:
-        network, goal, costs = self.network, self.goal, self.costs
-        objective = ideal_objective(rows, goal, costs)
-        seconds = max(0.0, clock.left - size.seconds_to_stop)
+    def solve(self, rows: NetworkRows, seconds: float, on_progress: OnProgress | None) -> None:
+        network, goal, costs, effort = self.network, self.goal, self.costs, self.effort
         solution = solve(
-            rows.builder.build(objective),
-            how.solver,
-            Limits(seconds, usable_threads(how.threads), how.gap / 2),
-            on_progress=None if costs.any else lead_progress(how.on_progress, network, goal, self.best),
+            rows.builder.build(ideal_objective(rows, goal, costs)),
+            effort.solver,
+            Limits(seconds, usable_threads(effort.threads), effort.gap / 2),
+            on_progress=None if costs.any else lead_progress(on_progress, network, goal, self.best),
         )
         self.nodes, self.solved = solution.nodes, solution.status == "optimal"
         self.most = min(self.most, -solution.bound)
@@ -177,6 +165,31 @@ class Search:
             found = self.domain.clip(rows.pixels.at(solution.values))
             if costs.any or lead_of(network, goal, found) > lead_of(network, goal, self.best):
                 self.best = found
+
+
+def best_example(classifier: Classifier, search: Search, clock: Clock) -> Ideal:
+    """The best image of a search, in float32, and what is proven about it."""
+    network, costs = search.network, search.costs
+    image = search.best.astype(np.float32).reshape(network.input_shape)
+    lead = lead_of(network, search.goal, image.astype(np.float64).ravel())
+    bound = max(lead, search.most) if not costs.any else None
+    closed = search.solved if bound is None else bound - lead <= search.effort.gap * max(1.0, abs(lead))
+    predicted = classifier.predict(image)
+    return Ideal(
+        outcome=("optimal for costs" if costs.any else "ideal") if closed else "unresolved",
+        target=search.target,
+        lead=lead,
+        lead_bound=None if bound is None or math.isinf(bound) else bound,
+        predicted=predicted,
+        replayed=predicted == search.target,
+        seconds=clock.seconds,
+        nodes=search.nodes,
+        solver=search.effort.solver,
+        network_sha256=classifier.network.fingerprint,
+        image=image,
+        scores=network.forward(image.astype(np.float64).reshape(1, -1))[0],
+        notes=classifier.notes,
+    )
 
 
 def leads_over_all(target: int, classes: int) -> Case:

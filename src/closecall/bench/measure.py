@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from closecall._version import __version__
-from closecall.bench.questions import Question
+from closecall.bench.questions import BenchQuestion
 from closecall.bench.record import Measurement
 from closecall.bench.yardsticks import Contender, Run, Yardstick
 from closecall.errors import ClosecallError, MissingExtraError
@@ -29,7 +29,7 @@ from closecall.solvers import available
 PACKAGES = ("numpy", "scipy", "torch", "highspy", "pyscipopt", "gurobipy")
 
 
-def identify(yardstick: Yardstick, run: Run, question: Question, contender: Contender) -> dict[str, Any]:
+def identify(yardstick: Yardstick, run: Run, question: BenchQuestion, contender: Contender) -> dict[str, Any]:
     """The fields of a measurement that are known before it is made."""
     return {
         **question.identity(),
@@ -44,7 +44,7 @@ def identify(yardstick: Yardstick, run: Run, question: Question, contender: Cont
     }
 
 
-def measure(question: Question, contender: Contender, known: dict[str, Any]) -> Measurement:
+def measure(question: BenchQuestion, contender: Contender, known: dict[str, Any]) -> Measurement:
     """Ask and time; a refusal is an answer too, and an error is kept so that the other questions go on."""
     stamp: dict[str, Any] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

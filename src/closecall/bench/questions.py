@@ -18,7 +18,7 @@ from closecall.bench.yardsticks import Contender, Family, Instance, Run, Yardsti
 from closecall.bounds import linear_bounds
 from closecall.data import Dataset
 from closecall.models.zoo import ZOO_PREFIX, zoo_names
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import Classifier, read
 from closecall.readers.vnnlib import Property, read_property
 
@@ -71,12 +71,12 @@ class ImageQuestion:
         radius = self.family.radius if self.family.radius is not None else distance
         if radius is None or radius == 0:
             return None
-        query = Query(
+        question = Question(
             self.pixels.ravel().astype(np.float64), self.label, self.classifier.network.classes,
             norm=self.family.norm, cap=self.family.cap, radius=radius,
         )  # fmt: skip
         network = self.classifier.network.simplified()
-        return linear_bounds(network, query.domain()).undecided(network)
+        return linear_bounds(network, question.domain()).undecided(network)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +105,14 @@ class InstanceQuestion:
         return None
 
 
-Question = ImageQuestion | InstanceQuestion
+BenchQuestion = ImageQuestion | InstanceQuestion
 
 
 @dataclass(frozen=True)
 class Plan:
     """The questions of a yardstick, and a sentence for each thing that had to be left out."""
 
-    questions: list[Question]
+    questions: list[BenchQuestion]
     left_out: list[str]
 
 

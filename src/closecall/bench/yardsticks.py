@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from closecall.errors import InputError
+from closecall.question.names import MethodName, NormName, SolverName, Target
 
 Run = Literal["quick", "full"]
 
@@ -16,8 +17,8 @@ Run = Literal["quick", "full"]
 class Contender:
     """A way to search and its time limits in seconds."""
 
-    method: str
-    solver: str
+    method: MethodName
+    solver: SolverName
     full: float
     quick: float
 
@@ -30,8 +31,8 @@ class Family:
     """One question about several networks; with a radius it is put to certify(), without to nearest()."""
 
     networks: tuple[str, ...]
-    norm: str = "l1"
-    target: str = "any"
+    norm: NormName = "l1"
+    target: Target = "any"
     cap: float | None = None
     radius: float | None = None
     dataset: str = "mnist"

@@ -206,10 +206,10 @@ def check_how(how: Mapping[str, Any]) -> None:
     from closecall.errors import MissingExtraError
 
     with waiting("starting"):
-        from closecall.ask.nearest import How
+        from closecall.question.effort import Effort
         from closecall.solvers import available
 
-        How(**how)
+        Effort(**how)
     if how["solver"] not in available():
         raise MissingExtraError(f"The {how['solver']} solver", how["solver"])
 

@@ -34,18 +34,18 @@ def vnncomp(
     from closecall.files import explaining_failed_writes, prepare_file
 
     with waiting("reading the model and the property"):
-        from closecall.ask.nearest import How
         from closecall.ask.vnncomp import decide
+        from closecall.question.effort import Effort
         from closecall.readers import read
         from closecall.readers.vnnlib import read_property
 
-        how = How(time_limit=time_limit, threads=threads)
+        effort = Effort(time_limit=time_limit, threads=threads)
         classifier = read(model, read_shape(input_shape))
         asked = read_property(question, classifier.network.input_size, classifier.network.classes)
     if result is not None:
         prepare_file(result)
     with waiting("searching"):
-        decision = decide(classifier, asked, seconds=how.time_limit, threads=how.threads)
+        decision = decide(classifier, asked, seconds=effort.time_limit, threads=effort.threads)
     try:
         if result is not None:
             with explaining_failed_writes(str(result)):

@@ -18,6 +18,7 @@ from closecall.compare.progress import Progress
 from closecall.compare.record import Record
 from closecall.compare.results import Picture, build
 from closecall.data import Dataset
+from closecall.question.names import NormName
 from closecall.train.batches import fingerprint
 
 FIRST_SEED = 0
@@ -35,7 +36,7 @@ class Comparison:
     preset: Preset
     contenders: list[Contender]
     seeds: list[int]
-    norm: str
+    norm: NormName
     threads: int
     folder: Path
     record: Record

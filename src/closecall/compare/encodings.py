@@ -20,12 +20,13 @@ from closecall.compare.results import EncodingRow, MilpAnswer
 from closecall.compare.subjects import Subject, trained_subject
 from closecall.encoding.encode import encode
 from closecall.models import count_parameters, count_units
-from closecall.question.question import Query
+from closecall.question.names import SolverName
+from closecall.question.question import Question
 from closecall.readers import Classifier
 
 FAMILIES = ("dnn", "cnn")
 LADDER_HIDDEN = 10  # units of the dense layer of a ladder's CNN
-SOLVER = "highs"
+SOLVER: SolverName = "highs"
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,7 @@ def solve_milp(comparison: Comparison, subject: Subject, index: int) -> MilpAnsw
     if classifier is None:
         raise ValueError(f"{subject.name} has no MILP")
     image, label = comparison.test.image(index), int(comparison.test.labels[index])
-    radius, sizes = milp_sizes(classifier, Query(
+    radius, sizes = milp_sizes(classifier, Question(
         image.astype(np.float64).ravel(), label, classifier.network.classes, norm=comparison.norm
     ))  # fmt: skip
     with comparison.progress.show_interval() as report:
@@ -211,9 +212,9 @@ def solve_milp(comparison: Comparison, subject: Subject, index: int) -> MilpAnsw
     )
 
 
-def milp_sizes(classifier: Classifier, query: Query) -> tuple[float | None, dict[str, int]]:
+def milp_sizes(classifier: Classifier, question: Question) -> tuple[float | None, dict[str, int]]:
     """The radius that an attack leaves, and the size of the tight form within it, as the solver gets it."""
-    domain, goal = query.domain(), query.goal()
+    domain, goal = question.domain(), question.goal()
     witness = find_witness(classifier.network, domain, goal)
     radius = None if witness is None else domain.distance(witness)
     domain = domain if radius is None else domain.within(radius)

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable
 
 from closecall._version import __version__
-from closecall.ask.nearest import DEFAULT_GAP
 from closecall.bench.measure import PACKAGES, processor
 from closecall.compare.comparison import FIRST_SEED, Comparison
 from closecall.compare.contenders import Contender
@@ -20,6 +19,7 @@ from closecall.compare.presets import BASELINE_HIDDEN, BASELINE_KERNELS
 from closecall.compare.record import Measurement
 from closecall.compare.results import HowMade, ModelRow
 from closecall.compare.subjects import MOST_UNITS
+from closecall.question.effort import Effort
 from closecall.question.question import DEFAULT_MARGIN
 from closecall.train import TrainingPlan
 
@@ -43,7 +43,7 @@ def describe_how(comparison: Comparison, models: list[ModelRow], all_train_image
         solver=SOLVER,
         time_limit=comparison.preset.time_limit,
         milp_time_limit=comparison.preset.milp_time_limit,
-        gap=DEFAULT_GAP,
+        gap=Effort.gap,
         margin=DEFAULT_MARGIN,
         training={
             contender.name: training_sentence(comparison, contender) for contender in comparison.contenders

@@ -15,7 +15,8 @@ from closecall.arrays import Image, Vector
 from closecall.attacks.gradient import find_witness
 from closecall.models import CapsNet, build
 from closecall.network import Network, Node
-from closecall.question.question import Query
+from closecall.question.names import NormName
+from closecall.question.question import Question
 
 PUSHES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # added to the shift where rounding to float32 loses the flip
 
@@ -48,7 +49,7 @@ class ModuleLayer:
 
 
 def attack_module(
-    module: nn.Module, image: Image, label: int, *, norm: str, seconds: float
+    module: nn.Module, image: Image, label: int, *, norm: NormName, seconds: float
 ) -> tuple[Image, float, int] | None:
     """An image that the module classifies otherwise, its distance and its class; None if none was found.
 
@@ -59,12 +60,12 @@ def attack_module(
     scores = classify(module, image)
     layer: Any = ModuleLayer(differentiable, image.shape, len(scores))
     network = Network(image.shape, (Node(layer, (0,)),))
-    query = Query(image.astype(np.float64).ravel(), label, len(scores), norm=norm)
+    question = Question(image.astype(np.float64).ravel(), label, len(scores), norm=norm)
     until = time.perf_counter() + seconds
-    witness = find_witness(network, query.domain(), query.goal(), until=until)
+    witness = find_witness(network, question.domain(), question.goal(), until=until)
     if witness is None:
         return None
-    domain = query.domain()
+    domain = question.domain()
     for push in PUSHES:
         moved = domain.clip(domain.centre + (1 + push) * (witness - domain.centre))
         found = moved.astype(np.float32).reshape(image.shape).clip(0, 1)

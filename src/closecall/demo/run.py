@@ -19,6 +19,7 @@ from closecall.demo.page import Shown, Trained, demo_page
 from closecall.files import prepare_folder, write_whole
 from closecall.milp import OnProgress
 from closecall.models import describe
+from closecall.question.names import NormName
 from closecall.readers import Classifier, read
 from closecall.report.numbers import percent
 from closecall.train import TrainingPlan, train_into
@@ -30,7 +31,7 @@ Wait = Callable[[str], AbstractContextManager[object]]
 
 PAGE = "report.html"
 DATASET = "digits"
-NORM = "l1"
+NORM: NormName = "l1"
 IMAGES = 6
 SECONDS_PER_IMAGE = 10.0
 PLAN = TrainingPlan(epochs=50, batch=64, learning_rate=1e-2, schedule="cosine", weight_decay=0.01, seed=1)

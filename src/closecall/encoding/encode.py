@@ -18,6 +18,7 @@ from closecall.errors import QueryError
 from closecall.milp import Milp
 from closecall.milp.builder import Expression, ProgramBuilder, coefficients
 from closecall.network import Network
+from closecall.question.checks import check_number
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
 from closecall.question.norms import Movement
@@ -27,13 +28,19 @@ Form = Literal["paper", "tight"]
 
 @dataclass(frozen=True)
 class Costs:
-    """The paper's extra costs: per active unit, per inactive unit, and on the wanted class's score."""
+    """The paper's extra costs, for `nearest` and `ideal`.
+
+    `unit` is paid for the value of each unit, `inactive` for each unit that is off, and `wanted_class` is the
+    reward for the wanted class's score.
+    """
 
     unit: float = 0.0
     inactive: float = 0.0
     wanted_class: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("unit", "inactive", "wanted_class"):
+            check_number(f"{name} cost", getattr(self, name))
         if not np.isfinite([self.unit, self.inactive, self.wanted_class]).all():
             raise QueryError("the costs must be finite numbers: leave out the one that is not.")
 

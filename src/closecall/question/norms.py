@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from closecall.arrays import Indices, Vector
 from closecall.errors import QueryError
 from closecall.milp.builder import Expression, ProgramBuilder, coefficients
+from closecall.question.names import NormName
 
 # A solver's shift that is smaller than this is meant to be none; every change counts in L0.
 CHANGED = 1e-6
@@ -35,7 +36,7 @@ class Movement:
 class Norm(Protocol):
     """What each norm must be able to say about itself."""
 
-    name: str
+    name: NormName
 
     def distance(self, shifts: Vector) -> Vector:
         """The length of each row of shifts."""
@@ -53,7 +54,7 @@ class Norm(Protocol):
 class L1:
     """Σ |d|: the paper's norm. Shifts enter as increase/decrease pairs d = p − m."""
 
-    name = "l1"
+    name: NormName = "l1"
 
     def distance(self, shifts: Vector) -> Vector:
         return np.asarray(np.abs(shifts).sum(axis=-1))
@@ -84,7 +85,7 @@ class L1:
 class L2:
     """√Σ d²: minimised as Σ d², a convex quadratic objective."""
 
-    name = "l2"
+    name: NormName = "l2"
 
     def distance(self, shifts: Vector) -> Vector:
         return np.asarray(np.sqrt((shifts**2).sum(axis=-1)))
@@ -119,7 +120,7 @@ class L2:
 class Linf:
     """max |d|: one column for the largest shift, two rows for each pixel."""
 
-    name = "linf"
+    name: NormName = "linf"
 
     def distance(self, shifts: Vector) -> Vector:
         return np.asarray(np.abs(shifts).max(axis=-1))
@@ -142,7 +143,7 @@ class Linf:
 class L0:
     """The number of pixels that change: one binary for each pixel."""
 
-    name = "l0"
+    name: NormName = "l0"
 
     def distance(self, shifts: Vector) -> Vector:
         return np.asarray((shifts != 0).sum(axis=-1), dtype=np.float64)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from closecall.arrays import Vector
-from closecall.errors import QueryError
+from closecall.question.checks import check, check_class, check_classes, check_number, pixel_limits
 from closecall.question.domain import Domain, in_float32
 from closecall.question.goal import Case, Goal
+from closecall.question.names import OUTPUT_NAMES, NormName, Outputs
 from closecall.question.norms import norm_named
 
-Outputs = Literal["logits", "relu"]
-
 DEFAULT_MARGIN = 0.001
-# Images are replayed in float32, which ends at 3e38: pixels must leave a network room to multiply and add.
-LARGEST_PIXEL = 1e9
 # What a score may fall short by, since solvers end on the margin and round: in all, and of the margin.
 MOST_MISSED, SHARE_MISSED = 1e-6, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class Question:
     """Find an image that the network classifies otherwise: as `target`, or as anything but `label`.
 
     Additive margin m (targeted): y_t ≥ y_j + m for all j ≠ t; untargeted: y_t ≥ y_label + m for some t.
@@ -37,7 +32,7 @@ class Query:
     label: int
     classes: int
     target: int | None = None
-    norm: str = "l1"
+    norm: NormName = "l1"
     radius: float = math.inf
     cap: float | None = None
     margin: float = DEFAULT_MARGIN
@@ -46,26 +41,16 @@ class Query:
     pixel_range: tuple[float, float] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
-        check_classes(self.classes)
-        for name in ("radius", "cap", "margin", "ratio"):
+        self._check_amounts()
+        self._check_class_numbers()
+        object.__setattr__(self, "norm", norm_named(self.norm).name)
+        # The model sees the image in float32, so that is the original which distances are measured from.
+        object.__setattr__(self, "image", self._pixels_in_float32())
+
+    def _check_amounts(self) -> None:
+        for name in ("radius", "margin", "cap", "ratio"):
             if name not in ("cap", "ratio") or getattr(self, name) is not None:
                 check_number(name, getattr(self, name))
-        low, high = pixel_limits(self.pixel_range)
-        image = np.asarray(self.image, dtype=np.float64)
-        check(bool(np.isfinite(image).all()), "the image holds NaN or infinity: give finite pixels.")
-        check_pixel_range(low, high)
-        check(
-            bool((image >= low).all() and (image <= high).all()),
-            f"pixels must lie in [{low:g}, {high:g}], got [{image.min():g}, {image.max():g}]: "
-            "scale the image or give its own pixel range.",
-        )
-        check_class("label", self.label, self.classes)
-        if self.target is not None:
-            check_class("target", self.target, self.classes)
-            check(
-                self.target != self.label,
-                f"the target {self.target} is the label itself: choose another class or 'any'.",
-            )
         check(self.radius > 0, f"the radius must be positive, got {self.radius:g}.")
         check(self.cap is None or self.cap > 0, f"the cap must be positive, got {self.cap}.")
         check(
@@ -76,12 +61,29 @@ class Query:
             self.ratio is None or (math.isfinite(self.ratio) and self.ratio > 1),
             f"the ratio must be larger than 1, got {self.ratio}.",
         )
+        named = " or ".join(map(repr, OUTPUT_NAMES))
+        check(self.outputs in OUTPUT_NAMES, f"outputs must be {named}, got {self.outputs!r}.")
+
+    def _check_class_numbers(self) -> None:
+        check_classes(self.classes)
+        check_class("label", self.label, self.classes)
+        if self.target is not None:
+            check_class("target", self.target, self.classes)
+            check(
+                self.target != self.label,
+                f"the target {self.target} is the label itself: choose another class or 'any'.",
+            )
+
+    def _pixels_in_float32(self) -> Vector:
+        low, high = pixel_limits(self.pixel_range)
+        image = np.asarray(self.image, dtype=np.float64)
+        check(bool(np.isfinite(image).all()), "the image holds NaN or infinity: give finite pixels.")
         check(
-            self.outputs in ("logits", "relu"), f"outputs must be 'logits' or 'relu', got {self.outputs!r}."
+            bool((image >= low).all() and (image <= high).all()),
+            f"pixels must lie in [{low:g}, {high:g}], got [{image.min():g}, {image.max():g}]: "
+            "scale the image or give its own pixel range.",
         )
-        object.__setattr__(self, "norm", norm_named(self.norm).name)
-        # The model sees the image in float32, so that is the original which distances are measured from.
-        object.__setattr__(self, "image", in_float32(image, low, high).astype(np.float64))
+        return in_float32(image, low, high).astype(np.float64)
 
     def domain(self) -> Domain:
         """The box, the cap and the ball."""
@@ -119,42 +121,3 @@ class Query:
 def paper_target(label: int, classes: int) -> int:
     """The target of the paper, (d + 5) mod 10, for any number of classes."""
     return (label + classes // 2) % classes
-
-
-def check(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise QueryError(sentence)
-
-
-def check_number(name: str, value: object) -> None:
-    check(
-        isinstance(value, numbers.Real) and not isinstance(value, bool),
-        f"the {name} must be a number, got {value!r}.",
-    )
-
-
-def pixel_limits(pixel_range: tuple[float, float]) -> tuple[float, float]:
-    """The ends of the pixel range, if it has two."""
-    pair = isinstance(pixel_range, (tuple, list)) and len(pixel_range) == 2
-    check(pair, f"the pixel range must be two numbers such as (0, 1), got {pixel_range!r}.")
-    for end in pixel_range:
-        check_number("end of the pixel range", end)
-    return pixel_range[0], pixel_range[1]
-
-
-def check_classes(classes: int) -> None:
-    given = f"{classes} score" if classes == 1 else f"{classes} scores"
-    check(classes >= 2, f"the model gives {given} per image: a classifier needs at least two classes.")
-
-
-def check_class(name: str, value: int, classes: int) -> None:
-    check(0 <= value < classes, f"the {name} must be from 0 to {classes - 1}, got {value}.")
-
-
-def check_pixel_range(low: float, high: float) -> None:
-    check(
-        bool(np.abs([low, high]).max() <= LARGEST_PIXEL),
-        f"the pixel range must be finite and within ±{LARGEST_PIXEL:g}, got {low:g} to {high:g}: give the "
-        "range that images really have.",
-    )
-    check(low < high, f"the pixel range must rise, got {low:g} to {high:g}: give the smaller number first.")

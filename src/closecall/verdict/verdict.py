@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import isinf
 from typing import Any, Literal
-
-import numpy as np
 
 from closecall._version import __version__
 from closecall.arrays import Image, Vector
+from closecall.question.effort import Effort
+from closecall.question.names import MethodName, NormName, Outputs, SolverName
+from closecall.question.question import Question
 from closecall.verdict.eight_bit import PngReplay
 from closecall.verdict.naming import class_named
 
 Outcome = Literal["nearest", "adversarial", "robust", "unresolved"]
 
+# What a record says of the answer, and of the question.
+FOUND = (
+    "outcome", "distance", "lower_bound", "predicted_before", "predicted_after", "seconds",
+    "seconds_by_stage", "nodes", "replayed", "network_sha256", "tolerances", "notes", "png", "version",
+)  # fmt: skip
+ASKED = ("norm", "label", "target", "margin", "ratio", "outputs", "radius", "cap", "pixel_range")
+
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What is known about one query.
+    """What is known about one question, with the question and the effort that went into it.
 
     `nearest`: the witness was replayed and no image with the asked margin is nearer than `lower_bound`,
     which is within the gap of `distance`. `adversarial`: the witness was replayed, the gap is open.
@@ -30,22 +39,13 @@ class Verdict:
     outcome: Outcome
     distance: float | None
     lower_bound: float
-    norm: str
-    label: int
+    question: Question = field(repr=False)
+    effort: Effort
     predicted_before: int
     predicted_after: int | None
-    target: int | None
-    margin: float
-    ratio: float | None
-    outputs: str
-    radius: float | None
-    cap: float | None
-    gap: float
     seconds: float
     seconds_by_stage: Mapping[str, float]
     nodes: int
-    solver: str
-    method: str
     replayed: bool
     network_sha256: str
     tolerances: Mapping[str, float]
@@ -54,9 +54,58 @@ class Verdict:
     scores_before: Vector = field(repr=False)
     scores_after: Vector | None = field(repr=False)
     notes: tuple[str, ...] = ()
-    pixel_range: tuple[float, float] = (0.0, 1.0)
     png: PngReplay | None = None
     version: str = __version__
+
+    @property
+    def norm(self) -> NormName:
+        return self.question.norm
+
+    @property
+    def label(self) -> int:
+        return self.question.label
+
+    @property
+    def target(self) -> int | None:
+        """The class that was asked for; None for any other."""
+        return self.question.target
+
+    @property
+    def margin(self) -> float:
+        return self.question.margin
+
+    @property
+    def ratio(self) -> float | None:
+        return self.question.ratio
+
+    @property
+    def outputs(self) -> Outputs:
+        return self.question.outputs
+
+    @property
+    def radius(self) -> float | None:
+        """The radius that was asked about; None for the whole box."""
+        return None if isinf(self.question.radius) else self.question.radius
+
+    @property
+    def cap(self) -> float | None:
+        return self.question.cap
+
+    @property
+    def pixel_range(self) -> tuple[float, float]:
+        return self.question.pixel_range
+
+    @property
+    def method(self) -> MethodName:
+        return self.effort.method
+
+    @property
+    def solver(self) -> SolverName:
+        return self.effort.solver
+
+    @property
+    def gap(self) -> float:
+        return self.effort.gap
 
     def summary(self, class_names: Sequence[str] | None = None) -> str:
         """The answer in one sentence; classes that have names are given with them."""
@@ -88,8 +137,8 @@ class Verdict:
         return f"Unresolved: proven only that no image is nearer than {low}; allow more time."
 
     def to_json(self) -> dict[str, Any]:
-        """All but the arrays, ready for JSON."""
-        arrays = ("image", "witness", "scores_before", "scores_after")
-        record = {key: value for key, value in asdict(self).items() if key not in arrays}
-        record["lower_bound"] = None if np.isinf(self.lower_bound) else self.lower_bound
+        """All but the arrays in one flat record, ready for JSON."""
+        record = {name: getattr(self, name) for name in (*FOUND, *ASKED)} | asdict(self.effort)
+        record["lower_bound"] = None if isinf(self.lower_bound) else self.lower_bound
+        record["png"] = None if self.png is None else asdict(self.png)
         return record

@@ -11,7 +11,7 @@ import closecall
 from closecall.bounds import linear_bounds
 from closecall.clock import Clock
 from closecall.models import build
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import Classifier, read
 from closecall.search import crown
 from closecall.search.lp.all_cases import AllCases
@@ -80,7 +80,7 @@ def test_a_search_that_is_cut_short_gives_an_interval_around_the_optimum(kind: s
 
 
 def problem_of(classifier: Classifier, image: np.ndarray, settings: LinearPrograms) -> Problem:
-    query = Query(image.ravel(), classifier.predict(image), classifier.network.classes, norm="l1")
+    query = Question(image.ravel(), classifier.predict(image), classifier.network.classes, norm="l1")
     clock, changed = Clock(60.0), replace(DEFAULT, lp=settings)
     return Problem(classifier.network, query.domain(), query.goal(), clock, gap=9e-5, settings=changed)
 
@@ -143,7 +143,7 @@ def test_tightened_bounds_keep_every_image_that_could_still_win(kind: str) -> No
     label = classifier.predict(image)
     verdict = closecall.nearest(classifier, image, label, norm="l1", time_limit=60)
     assert verdict.distance is not None
-    query = Query(image, label, network.classes, norm="l1", radius=1.5 * verdict.distance + 0.05)
+    query = Question(image, label, network.classes, norm="l1", radius=1.5 * verdict.distance + 0.05)
     domain = query.domain()
     for case in query.goal().cases:
         bounds = linear_bounds(network, domain)

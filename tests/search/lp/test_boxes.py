@@ -11,7 +11,7 @@ import closecall
 from closecall.attacks.gradient import find_witness
 from closecall.clock import Clock
 from closecall.models import build
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import read
 from closecall.search.lp.boxes import close_boxes
 from closecall.search.problem import Problem
@@ -31,7 +31,7 @@ def test_the_nearest_image_is_the_milps(kind: str, seed: int) -> None:
     image = np.random.default_rng(seed).random(classifier.network.input_size)
     label = classifier.predict(image)
     cap = 0.6 if seed == 3 else None
-    query = Query(image, label, classifier.network.classes, norm="linf", cap=cap)
+    query = Question(image, label, classifier.network.classes, norm="linf", cap=cap)
     problem = Problem(classifier.network, query.domain(), query.goal(), Clock(60.0), gap=1e-5)
     problem.incumbent.offer(find_witness(classifier.network, query.domain(), query.goal(), until=math.inf))
     close_boxes(problem)
@@ -58,7 +58,7 @@ def test_a_radius_without_a_witness_is_closed_and_one_with_a_witness_is_not() ->
     assert nearest.distance is not None
     for share in (0.98, 1.05):
         radius = share * nearest.distance
-        query = Query(image, label, classifier.network.classes, norm="linf", radius=radius)
+        query = Question(image, label, classifier.network.classes, norm="linf", radius=radius)
         problem = Problem(classifier.network, query.domain(), query.goal(), Clock(60.0), nearest=False)
         close_boxes(problem)
         found = problem.incumbent

@@ -10,7 +10,7 @@ import pytest
 import closecall
 from closecall.bounds import linear_bounds
 from closecall.models import build
-from closecall.question.question import Query
+from closecall.question.question import Question
 from closecall.readers import read
 from closecall.search.incumbent import Statistics
 from closecall.search.lp.relaxation import Relaxation, relax
@@ -29,7 +29,7 @@ def hard_relaxation(kind: str, seed: int) -> Relaxation:
     image = np.random.default_rng(seed).random(network.input_size)
     scores = network.forward(image[None])[0]
     least, most = int(scores.argmin()), int(scores.argmax())
-    query = Query(image, most, network.classes, norm="l1", target=least, margin=0.01)
+    query = Question(image, most, network.classes, norm="l1", target=least, margin=0.01)
     domain = query.domain().within(8.0)
     (case,) = query.goal().cases
     return relax(network, domain, case, linear_bounds(network, domain))

@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import cast
 
 from closecall.bench.soundness.asking import NORMS, hear
 from closecall.bench.soundness.liars import liar
 from closecall.clock import usable_cores
 from closecall.files import append_line, prepare_folder, whole_lines
+from closecall.question.names import NormName, SolverName
 from closecall.solvers import available
 
 RECORD = "soundness.jsonl"
@@ -40,14 +42,14 @@ class Block:
     lies: tuple[str, ...]
 
 
-def questions_of(seed: int, solvers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def questions_of(seed: int, solvers: Sequence[SolverName]) -> tuple[NormName, tuple[SolverName, ...]]:
     """The norm of a liar, and the solver beside HiGHS, both in turn; L2, which takes long, less often."""
     others = [solver for solver in solvers if solver != "highs"]
     turn = seed // len(IN_TURN)
     return IN_TURN[seed % len(IN_TURN)], (others[turn % len(others)],) if others else ()
 
 
-def hear_block(first: int, count: int, solvers: Sequence[str]) -> Block:
+def hear_block(first: int, count: int, solvers: Sequence[SolverName]) -> Block:
     """Put the questions about so many liars."""
     planted = claims = closed = refused = 0
     lies: list[str] = []
@@ -67,7 +69,7 @@ def hear_all(size: str, out: Path, say: Callable[[str], None]) -> Block:
     record = out / RECORD
     blocks = {block.first: block for block in recorded(record)}
     missing = [first for first in range(0, LIARS[size], BLOCK) if first not in blocks]
-    solvers = available()
+    solvers = cast("tuple[SolverName, ...]", available())
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         2 * usable_cores(), mp_context=context, initializer=leave_ctrl_c_to_the_parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from closecall.bench.soundness.truths import MARGIN
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock
 from closecall.errors import ClosecallError
-from closecall.question.question import Query
+from closecall.question.names import MethodName, NormName, SolverName
+from closecall.question.question import Question
 from closecall.readers import Classifier, read
 from closecall.readers.classifier import SINGLE
 from closecall.search.batches import search_by_batches
@@ -29,8 +31,8 @@ ALL_ARE_ASKED = 1000  # liars that are shown to everybody
 HAIR = 1e-5  # of the distance, below and above which a radius is asked for
 TOLERANCE = 1e-6  # what LP and MILP solvers may be off by: of the distance, and this at least
 
-NORMS = ("l1", "l2", "linf", "l0")
-METHODS = ("auto", "milp", "milp-improved", "milp-basic")
+NORMS: tuple[NormName, ...] = get_args(NormName)
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Heard:
         return sum(claim.upper - claim.lower <= 2 * GAP * claim.upper for claim in self.claims)
 
 
-def hear(liar: Liar, norm: str, solvers: Sequence[str] = ()) -> Heard:
+def hear(liar: Liar, norm: NormName, solvers: Sequence[SolverName] = ()) -> Heard:
     """Put the same question to all methods, and to more solvers than HiGHS where there is a choice."""
     classifier = read(liar.module, liar.shape)
     truth, about = liar.distance(norm), f"{liar.name}, {norm}"
@@ -91,7 +93,7 @@ class Allowed:
     below: float = TOLERANCE
 
     @classmethod
-    def of(cls, liar: Liar, norm: str) -> Allowed:
+    def of(cls, liar: Liar, norm: NormName) -> Allowed:
         truth = liar.distance(norm)
         solvers = TOLERANCE * (liar.pixels.unit + (truth if math.isfinite(truth) else 0.0))
         pixels = len(liar.image)
@@ -125,10 +127,12 @@ def false_claims(
 Ask = Callable[[], tuple[float, float]]
 
 
-def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]) -> dict[str, Ask]:
+def askers(
+    liar: Liar, classifier: Classifier, norm: NormName, solvers: Sequence[SolverName]
+) -> dict[str, Ask]:
     """Everybody who can be asked for the nearest image."""
 
-    def by_method(method: str, solver: str) -> Ask:
+    def by_method(method: MethodName, solver: SolverName) -> Ask:
         def ask() -> tuple[float, float]:
             said = nearest(
                 classifier,
@@ -156,7 +160,7 @@ def askers(liar: Liar, classifier: Classifier, norm: str, solvers: Sequence[str]
 
         return ask
 
-    asked = {method: by_method(method, "highs") for method in METHODS}
+    asked: dict[str, Ask] = {method: by_method(method, "highs") for method in METHODS}
     asked |= {f"milp ({solver})": by_method("milp", solver) for solver in solvers if solver != "highs"}
     if norm != "l0" and liar.seed // len(NORMS) % BATCHES_EVERY == 0:
         asked["batched bounds"] = by_engine(lambda problem: search_by_batches(problem, SECONDS_FOR_BATCHES))
@@ -180,14 +184,14 @@ def hairs(seed: int) -> list[tuple[str, float]]:
     return both if seed < ALL_ARE_ASKED else [both[seed % 2]]
 
 
-def problem_of(liar: Liar, classifier: Classifier, norm: str) -> Problem:
+def problem_of(liar: Liar, classifier: Classifier, norm: NormName) -> Problem:
     classes = classifier.network.classes
-    query = Query(liar.image, 0, classes, norm=norm, margin=MARGIN, pixel_range=liar.pixels.range)
-    domain = query.domain()
-    return Problem(balanced(classifier.network, domain), domain, query.goal(), Clock(SECONDS), gap=GAP)
+    question = Question(liar.image, 0, classes, norm=norm, margin=MARGIN, pixel_range=liar.pixels.range)
+    domain = question.domain()
+    return Problem(balanced(classifier.network, domain), domain, question.goal(), Clock(SECONDS), gap=GAP)
 
 
-def certified(liar: Liar, classifier: Classifier, norm: str, radius: float) -> str:
+def certified(liar: Liar, classifier: Classifier, norm: NormName, radius: float) -> str:
     """What `certify` says about a radius; in L0, where only whole numbers count, about half a pixel less."""
     if not math.isfinite(radius):
         return "nothing"

@@ -1,0 +1,90 @@
+"""From a model and an image as people give them to one question that can be searched."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from closecall.clock import Clock
+from closecall.errors import QueryError
+from closecall.network import Network
+from closecall.question.checks import check_classes, whole_number
+from closecall.question.images import fitted, picture_of, pixels_of
+from closecall.question.names import NormName, Outputs, Target
+from closecall.question.question import Question, paper_target
+from closecall.readers import Classifier, read
+
+
+class Asked(TypedDict, total=False):
+    """What is asked about an image; whatever is left out is as `Question` has it."""
+
+    target: Target
+    norm: NormName | float
+    radius: float | None
+    cap: float | None
+    margin: float
+    ratio: float | None
+    outputs: Outputs
+    pixel_range: tuple[float, float]
+
+
+def pose(
+    clock: Clock,
+    model: object,
+    image: ArrayLike | Path,
+    label: int | None,
+    input_shape: tuple[int, ...] | None = None,
+    **asked: Unpack[Asked],
+) -> tuple[Classifier, Question]:
+    """Read the model and put the question into one object."""
+    with clock.stage("read"):
+        classifier, pixels = read_both(model, image, input_shape)
+    classes = classifier.network.classes
+    check_classes(classes)
+    known = classifier.predict(pixels) if label is None else whole_number("label", label)
+    rest: dict[str, Any] = {key: value for key, value in asked.items() if key not in ("target", "radius")}
+    wanted = wanted_class(asked.get("target", "any"), known, classes)
+    radius = asked.get("radius")
+    reach = math.inf if radius is None else radius
+    return classifier, Question(pixels.ravel(), known, classes, wanted, radius=reach, **rest)
+
+
+def read_both(
+    model: object, image: ArrayLike | Path, input_shape: tuple[int, ...] | None
+) -> tuple[Classifier, NDArray[np.float64]]:
+    """The model, and the pixels in the shape that it takes."""
+    given = image if isinstance(image, (str, Path)) else pixels_of(image)
+    shape = shape_for(model, given) if input_shape is None else input_shape
+    classifier = model if isinstance(model, Classifier) else read(model, shape)
+    taken = classifier.network.input_shape
+    if isinstance(given, (str, Path)):
+        return classifier, pixels_of(picture_of(given, taken))
+    return classifier, fitted(given, taken)
+
+
+def shape_for(model: object, image: str | Path | NDArray[np.float64]) -> tuple[int, ...] | None:
+    """The shape of one image for a model that may not say its own: (C, H, W) without a batch dimension."""
+    named = isinstance(model, (str, Path)) and Path(model).suffix.lower() != ".onnx"
+    if named or hasattr(model, "input_shape") or isinstance(image, (str, Path)) or image.ndim < 2:
+        return None
+    return (1, *image.shape) if image.ndim == 2 else image.shape[-3:]
+
+
+def wanted_class(target: int | str, label: int, classes: int) -> int | None:
+    if target == "any":
+        return None
+    if target == "paper":
+        return paper_target(label, classes)
+    if isinstance(target, str):
+        raise QueryError(f"unknown target {target!r}: give 'any', 'paper' or the number of a class.")
+    return whole_number("target", target)
+
+
+def network_asked(classifier: Classifier, question: Question) -> Network:
+    """The network whose outputs are asked about: its scores, or a ReLU of them."""
+    network = classifier.network
+    return network if question.outputs == "logits" else network.with_relu_outputs()

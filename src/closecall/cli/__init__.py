@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Annotated, Any
 
@@ -40,13 +41,12 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    context: typer.Context,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    _debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    context.obj = {"debug": debug}
+    """What every command takes; `main` itself looks for --debug, which must also work when parsing fails."""
 
 
 def main() -> None:
@@ -55,13 +55,8 @@ def main() -> None:
     sys.exit(run(app, debug="--debug" in sys.argv))
 
 
-from closecall.cli import bench as _bench  # noqa: E402, F401
-from closecall.cli import capsules as _capsules  # noqa: E402, F401
-from closecall.cli import compare as _compare  # noqa: E402, F401
-from closecall.cli import demo as _demo  # noqa: E402, F401
-from closecall.cli import predict as _predict  # noqa: E402, F401
-from closecall.cli import query as _query  # noqa: E402, F401
-from closecall.cli import saved as _saved  # noqa: E402, F401
-from closecall.cli import train as _train  # noqa: E402, F401
-from closecall.cli import vnncomp as _vnncomp  # noqa: E402, F401
-from closecall.cli import zoo as _zoo  # noqa: E402, F401
+# Each module adds its commands when it is imported, in the order in which `closecall --help` lists them.
+for _name in (
+    "bench", "compare", "demo", "predict", "nearest", "ideal", "saved", "train", "vnncomp", "zoo", "capsules",
+):  # fmt: skip
+    importlib.import_module(f"{__name__}.{_name}")

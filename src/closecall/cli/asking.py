@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from closecall.errors import InputError
+from closecall.cli.options import CostOptions, EffortOptions, ImageOptions, QuestionOptions
+from closecall.errors import InputError, MissingExtraError
+from closecall.question.effort import Effort
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from closecall.ask.posing import Asked
     from closecall.data import Split
+    from closecall.encoding.encode import Costs
     from closecall.readers import Classifier
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -41,32 +45,25 @@ class Picked:
     origin: dict[str, Any]
 
 
-def find_subject(
-    model: str,
-    dataset: str | None,
-    index: int | None,
-    split: str,
-    image: Path | None,
-    label: int | None,
-    input_shape: str | None = None,
-) -> Subject:
+def find_subject(model: str, input_shape: str | None, place: ImageOptions) -> Subject:
     """Read the model and the image, from a data set or from a file."""
     from closecall.cli.progress import waiting
 
-    check_place(dataset, index, image)
+    check_place(place)
     shape = read_shape(input_shape)
-    if dataset is not None and label is not None:
+    if place.dataset is not None and place.label is not None:
         raise InputError("A data set brings its own labels: leave --label out beside --dataset.")
     with waiting("reading the model and the image"):
-        if dataset is not None:
-            picked = pick(dataset, index, split)
+        if place.dataset is not None:
+            picked = pick(place.dataset, place.index, place.split)
             classifier = read_model(model, picked.image.shape if shape is None else shape)
             return Subject(classifier, picked.image, picked.label, picked.class_names, picked.origin)
-        return _from_file(model, cast("Path", image), label, shape)
+        return _from_file(model, cast("Path", place.image), place.label, shape)
 
 
-def check_place(dataset: str | None, index: int | None, image: Path | None) -> None:
+def check_place(place: ImageOptions) -> None:
     """An image comes from a data set, with its number there, or from a file."""
+    dataset, index, image = place.dataset, place.index, place.image
     if (dataset is None) == (image is None):
         said = "neither was" if dataset is None else "both were"
         raise InputError(f"Give the image by --dataset and --index, or by --image: {said} given.")
@@ -126,28 +123,20 @@ def read_shape(text: str | None) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
-def meaning(
-    preset: str | None,
-    *,
-    norm: str | None,
-    target: str | None,
-    cap: float | None,
-    margin: float | None,
-    ratio: float | None,
-    outputs: str | None,
-) -> dict[str, Any]:
-    """What is asked, as arguments of nearest() and certify(); what was given wins over the preset."""
+def meaning(options: QuestionOptions) -> Asked:
+    """What is asked; what was given wins over the preset."""
+    preset = options.preset
     if preset is not None and preset not in PRESETS:
         raise InputError(f"There is no preset {preset!r}: the only one is {', '.join(PRESETS)}.")
-    if margin is not None and ratio is not None:
+    if options.margin is not None and options.ratio is not None:
         raise InputError("--margin and --ratio both say how clear the change must be: give one of them.")
-    given = {"norm": norm, "target": target, "cap": cap, "margin": margin, "ratio": ratio, "outputs": outputs}
-    asked = {**PRESETS.get(preset or "", {}), **{k: v for k, v in given.items() if v is not None}}
-    if margin is not None:
+    given = {name: value for name, value in vars(options).items() if name != "preset" and value is not None}
+    asked = {**PRESETS.get(preset or "", {}), **given}
+    if options.margin is not None:
         asked.pop("ratio", None)
     if "target" in asked:
         asked["target"] = read_target(asked["target"])
-    return asked
+    return cast("Asked", asked)
 
 
 def read_target(text: str) -> int | str:
@@ -158,3 +147,24 @@ def read_target(text: str) -> int | str:
         return int(text)
     except ValueError:
         raise InputError(f"--target takes any, paper or the number of a class, not {text!r}.") from None
+
+
+def effort_of(options: EffortOptions) -> Effort:
+    """How hard to try; a bad effort is refused before anything slow happens."""
+    from closecall.cli.progress import waiting
+
+    effort = Effort(**vars(options))
+    with waiting("starting"):
+        from closecall.solvers import available
+
+        if effort.solver not in available():
+            raise MissingExtraError(f"The {effort.solver} solver", effort.solver)
+    return effort
+
+
+def costs_of(options: CostOptions) -> Costs | None:
+    """The paper's costs, if there are any."""
+    from closecall.encoding.encode import Costs
+
+    costs = Costs(options.unit_cost, options.inactive_penalty, options.class_cost)
+    return costs if costs.any else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,26 +12,23 @@ import typer
 from closecall.cli import app, completion
 from closecall.cli import options as o
 from closecall.cli.ending import INTERRUPTED, say
+from closecall.cli.grouping import grouped
 from closecall.cli.output import lines_console, print_json
+from closecall.question.names import NORM_NAMES
 
 _MODELS, _AMOUNT = "The models", "How much"
 
 
-@app.command()
-def compare(
-    dataset: Annotated[
-        str,
-        typer.Option(
-            help="digits, mnist, fashion, cifar10, or a path.", autocompletion=completion.complete_dataset
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="The folder for the page, the numbers and the trained models.")],
+@dataclass(frozen=True)
+class ContenderOptions:
+    """Who is compared."""
+
     models: Annotated[
         str,
         typer.Option(
             help="Any of dnn, cnn, cnn-baseline and capsnet, separated by commas.", rich_help_panel=_MODELS
         ),
-    ] = "dnn,cnn,cnn-baseline,capsnet",
+    ] = "dnn,cnn,cnn-baseline,capsnet"
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,36 +36,57 @@ def compare(
             help="A trained model instead of one trained here: a folder, an .onnx file or zoo:NAME.",
             rich_help_panel=_MODELS,
         ),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class AmountOptions:
+    """How much is trained and measured."""
+
     preset: Annotated[
         str,
         typer.Option(
             help="quick: a minute on small images; full: an hour on MNIST.", rich_help_panel=_AMOUNT
         ),
-    ] = "quick",
+    ] = "quick"
     seeds: Annotated[
         int | None,
         typer.Option(
             help="How often each model is trained; unless given, 2 (quick) or 3 (full).",
             rich_help_panel=_AMOUNT,
         ),
-    ] = None,
+    ] = None
     images: Annotated[
         int | None,
         typer.Option(help="Test images whose distances are asked for.", rich_help_panel=_AMOUNT),
-    ] = None,
+    ] = None
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds for each of these distances.", rich_help_panel=_AMOUNT)
-    ] = None,
+    ] = None
     norm: Annotated[
         str,
         typer.Option(
             help="linf, l1, l2 or l0.",
             rich_help_panel=_AMOUNT,
-            autocompletion=completion.one_of(*completion.NORMS),
+            autocompletion=completion.one_of(*NORM_NAMES),
         ),
-    ] = "linf",
-    threads: Annotated[int, typer.Option(help="Threads for everything.", rich_help_panel=_AMOUNT)] = 1,
+    ] = "linf"
+    threads: Annotated[int, typer.Option(help="Threads for everything.", rich_help_panel=_AMOUNT)] = 1
+
+
+@app.command()
+@grouped()
+def compare(
+    *,
+    dataset: Annotated[
+        str,
+        typer.Option(
+            help="digits, mnist, fashion, cifar10, or a path.", autocompletion=completion.complete_dataset
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for the page, the numbers and the trained models.")],
+    contenders: ContenderOptions,
+    amount: AmountOptions,
     as_json: o.AsJson = False,
     _quiet: o.Quiet = False,
 ) -> None:
@@ -78,7 +97,7 @@ def compare(
     """
     # Before anything imports numpy: a library that was loaded with more threads keeps them.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = str(max(1, threads))
+        os.environ[name] = str(max(1, amount.threads))
 
     from closecall.cli.progress import showing_interval, waiting
 
@@ -91,10 +110,8 @@ def compare(
         from closecall.compare.run import compare as run_comparison
 
     console = lines_console(as_json)
-    names = [name.strip() for name in models.split(",") if name.strip()]
-    wishes = Wishes(
-        dataset, names, parse_given(model or []), preset, seeds, norm, images, time_limit, threads
-    )  # fmt: skip
+    names = [name.strip() for name in contenders.models.split(",") if name.strip()]
+    wishes = Wishes(dataset, names, parse_given(contenders.model or []), **asdict(amount))
     try:
         results = run_comparison(wishes, out, Progress(console, showing_interval))
         console.print("— the page and its figures")

@@ -9,12 +9,8 @@ import closecall
 
 WEIGHTS = Path(closecall.__file__).parent / "models" / "weights"
 DATASETS = ("digits", "mnist", "fashion", "cifar10", "multimnist", "mnist-affine")
-NORMS = ("l1", "l2", "linf", "l0")
-METHODS = ("auto", "milp", "milp-improved", "milp-basic")
-SOLVERS = ("highs", "scip", "gurobi", "cplex")
 SPLITS = ("test", "train")
 TARGETS = ("any", "paper")
-OUTPUTS = ("logits", "relu")
 FORMS = ("tight", "paper")
 PRESETS = ("paper",)
 YARDSTICKS = ("paper", "gurobi", "highs", "cnn", "wide", "growth")

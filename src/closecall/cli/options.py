@@ -1,7 +1,8 @@
-"""The options that several commands share."""
+"""The options that several commands share, each declared once."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,8 @@ from typing import Annotated
 import typer
 
 from closecall.cli import completion as c
+from closecall.question.effort import Effort
+from closecall.question.names import METHOD_NAMES, NORM_NAMES, OUTPUT_NAMES, SOLVER_NAMES
 
 QUESTION, IMAGE, SEARCH, COSTS = "The question", "The image", "The search", "The paper's extra costs"
 
@@ -45,147 +48,190 @@ InputShape = Annotated[
         "--input-shape", help="Of one image, such as 3,32,32, for an .onnx file that leaves its sizes open."
     ),
 ]
-DatasetName = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset",
-        help="digits, mnist, fashion, cifar10, or a path.",
-        rich_help_panel=IMAGE,
-        autocompletion=c.complete_dataset,
-    ),
-]
-Index = Annotated[
-    int | None, typer.Option("--index", help="Which image, counted from 0.", rich_help_panel=IMAGE)
-]
-SplitName = Annotated[
-    str,
-    typer.Option("--split", help="test or train.", rich_help_panel=IMAGE, autocompletion=c.one_of(*c.SPLITS)),
-]
-ImageFile = Annotated[
-    Path | None,
-    typer.Option("--image", help="A .png, .jpg or .npy file instead of a data set.", rich_help_panel=IMAGE),
-]
-Label = Annotated[
-    int | None,
-    typer.Option(
-        "--label", help="The true class of --image; by default what the model says.", rich_help_panel=IMAGE
-    ),
-]
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        "--preset",
-        help="paper: L1, target paper, ratio 1.2, relu outputs, cap 0.2; options given beside it win.",
-        rich_help_panel=QUESTION,
-        autocompletion=c.one_of(*c.PRESETS),
-    ),
-]
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        help="any other class (the default), paper for (label + 5) mod 10, or the number of a class.",
-        rich_help_panel=QUESTION,
-        autocompletion=c.one_of(*c.TARGETS),
-    ),
-]
-NormName = Annotated[
-    str | None,
-    typer.Option(
-        "--norm",
-        help="l1, l2, linf or l0.",
-        rich_help_panel=QUESTION,
-        autocompletion=c.one_of(*c.NORMS),
-    ),
-]
-Radius = Annotated[
-    float | None,
-    typer.Option(
-        "--radius",
-        help="Look only within this distance, such as 8/255.",
-        rich_help_panel=QUESTION,
-        parser=read_amount,
-        metavar="NUMBER",
-    ),
-]
-Cap = Annotated[
-    float | None,
-    typer.Option(
-        "--cap",
-        help="The most that any pixel may change, such as 0.2 or 51/255.",
-        rich_help_panel=QUESTION,
-        parser=read_amount,
-        metavar="NUMBER",
-    ),
-]
-Margin = Annotated[
-    float | None,
-    typer.Option(
-        "--margin",
-        help="By how much the new class must lead; 0.001 by default.",
-        rich_help_panel=QUESTION,
-        parser=read_amount,
-        metavar="NUMBER",
-    ),
-]
-Ratio = Annotated[
-    float | None,
-    typer.Option(
-        "--ratio",
-        help="Instead of a margin: how many times as likely the new class must be (relu outputs: as large).",
-        rich_help_panel=QUESTION,
-    ),
-]
-OutputsName = Annotated[
-    str | None,
-    typer.Option(
-        "--outputs",
-        help="logits, or relu for a ReLU on the class scores.",
-        rich_help_panel=QUESTION,
-        autocompletion=c.one_of(*c.OUTPUTS),
-    ),
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        help="auto, milp or milp-basic.",
-        rich_help_panel=SEARCH,
-        autocompletion=c.one_of(*c.METHODS),
-    ),
-]
-Solver = Annotated[
-    str,
-    typer.Option(
-        "--solver",
-        help="highs, scip, gurobi or cplex.",
-        rich_help_panel=SEARCH,
-        autocompletion=c.one_of(*c.SOLVERS),
-    ),
-]
-TimeLimit = Annotated[
-    float, typer.Option("--time-limit", help="Seconds for the whole search.", rich_help_panel=SEARCH)
-]
-Threads = Annotated[int, typer.Option("--threads", help="Threads of the search.", rich_help_panel=SEARCH)]
-Gap = Annotated[
-    float,
-    typer.Option("--gap", help="Stop when the interval is this narrow, relatively.", rich_help_panel=SEARCH),
-]
-UnitCost = Annotated[
-    float, typer.Option("--unit-cost", help="For the value of each unit.", rich_help_panel=COSTS)
-]
-InactivePenalty = Annotated[
-    float, typer.Option("--inactive-penalty", help="For each inactive unit.", rich_help_panel=COSTS)
-]
-ClassCost = Annotated[
-    float, typer.Option("--class-cost", help="Reward for the wanted class's score.", rich_help_panel=COSTS)
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", help="Show no progress, only the answer and errors.", callback=_heed_quiet),
 ]
-Out = Annotated[Path | None, typer.Option("--out", help="A folder for the answer, its images and a picture.")]
 
-SECONDS = 60.0
-GAP = 1e-4
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """Where the image comes from."""
+
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            help="digits, mnist, fashion, cifar10, or a path.",
+            rich_help_panel=IMAGE,
+            autocompletion=c.complete_dataset,
+        ),
+    ] = None
+    index: Annotated[
+        int | None, typer.Option("--index", help="Which image, counted from 0.", rich_help_panel=IMAGE)
+    ] = None
+    split: Annotated[
+        str,
+        typer.Option(
+            "--split", help="test or train.", rich_help_panel=IMAGE, autocompletion=c.one_of(*c.SPLITS)
+        ),
+    ] = "test"
+    image: Annotated[
+        Path | None,
+        typer.Option(
+            "--image", help="A .png, .jpg or .npy file instead of a data set.", rich_help_panel=IMAGE
+        ),
+    ] = None
+    label: Annotated[
+        int | None,
+        typer.Option(
+            "--label",
+            help="The true class of --image; by default what the model says.",
+            rich_help_panel=IMAGE,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class QuestionOptions:
+    """What is asked about it."""
+
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            help="paper: L1, target paper, ratio 1.2, relu outputs, cap 0.2; options given beside it win.",
+            rich_help_panel=QUESTION,
+            autocompletion=c.one_of(*c.PRESETS),
+        ),
+    ] = None
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            help="any other class (the default), paper for (label + 5) mod 10, or the number of a class.",
+            rich_help_panel=QUESTION,
+            autocompletion=c.one_of(*c.TARGETS),
+        ),
+    ] = None
+    norm: Annotated[
+        str | None,
+        typer.Option(
+            "--norm",
+            help="l1, l2, linf or l0.",
+            rich_help_panel=QUESTION,
+            autocompletion=c.one_of(*NORM_NAMES),
+        ),
+    ] = None
+    cap: Annotated[
+        float | None,
+        typer.Option(
+            "--cap",
+            help="The most that any pixel may change, such as 0.2 or 51/255.",
+            rich_help_panel=QUESTION,
+            parser=read_amount,
+            metavar="NUMBER",
+        ),
+    ] = None
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin",
+            help="By how much the new class must lead; 0.001 by default.",
+            rich_help_panel=QUESTION,
+            parser=read_amount,
+            metavar="NUMBER",
+        ),
+    ] = None
+    ratio: Annotated[
+        float | None,
+        typer.Option(
+            "--ratio",
+            help="Instead of a margin: how many times as likely the new class must be (relu outputs: as "
+            "large).",
+            rich_help_panel=QUESTION,
+        ),
+    ] = None
+    outputs: Annotated[
+        str | None,
+        typer.Option(
+            "--outputs",
+            help="logits, or relu for a ReLU on the class scores.",
+            rich_help_panel=QUESTION,
+            autocompletion=c.one_of(*OUTPUT_NAMES),
+        ),
+    ] = None
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            "--radius",
+            help="Look only within this distance, such as 8/255.",
+            rich_help_panel=QUESTION,
+            parser=read_amount,
+            metavar="NUMBER",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class CostOptions:
+    """The paper's extra costs."""
+
+    unit_cost: Annotated[
+        float, typer.Option("--unit-cost", help="For the value of each unit.", rich_help_panel=COSTS)
+    ] = 0.0
+    inactive_penalty: Annotated[
+        float, typer.Option("--inactive-penalty", help="For each inactive unit.", rich_help_panel=COSTS)
+    ] = 0.0
+    class_cost: Annotated[
+        float,
+        typer.Option("--class-cost", help="Reward for the wanted class's score.", rich_help_panel=COSTS),
+    ] = 0.0
+
+
+@dataclass(frozen=True)
+class EffortOptions:
+    """How hard to try."""
+
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="auto, milp or milp-basic.",
+            rich_help_panel=SEARCH,
+            autocompletion=c.one_of(*METHOD_NAMES),
+        ),
+    ] = Effort.method
+    solver: Annotated[
+        str,
+        typer.Option(
+            "--solver",
+            help="highs, scip, gurobi or cplex.",
+            rich_help_panel=SEARCH,
+            autocompletion=c.one_of(*SOLVER_NAMES),
+        ),
+    ] = Effort.solver
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", help="Seconds for the whole search.", rich_help_panel=SEARCH)
+    ] = Effort.time_limit
+    threads: Annotated[
+        int, typer.Option("--threads", help="Threads of the search.", rich_help_panel=SEARCH)
+    ] = Effort.threads
+    gap: Annotated[
+        float,
+        typer.Option(
+            "--gap", help="Stop when the interval is this narrow, relatively.", rich_help_panel=SEARCH
+        ),
+    ] = Effort.gap
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where the answer goes."""
+
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A folder for the answer, its images and a picture.")
+    ] = None
+    as_json: AsJson = False
+    _quiet: Quiet = False

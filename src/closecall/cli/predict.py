@@ -9,6 +9,7 @@ import typer
 from closecall.cli import app
 from closecall.cli import options as o
 from closecall.cli.asking import check_place, class_names_of, pick, read_shape
+from closecall.cli.grouping import grouped
 from closecall.cli.output import print_json
 from closecall.verdict.naming import class_named
 
@@ -19,13 +20,12 @@ MOST_SHOWN = 5
 
 
 @app.command()
+@grouped(without=("label",))
 def predict(
+    *,
     model: o.Model,
     input_shape: o.InputShape = None,
-    dataset: o.DatasetName = None,
-    index: o.Index = None,
-    split: o.SplitName = "test",
-    image: o.ImageFile = None,
+    place: o.ImageOptions,
     as_json: o.AsJson = False,
     _quiet: o.Quiet = False,
 ) -> None:
@@ -34,22 +34,22 @@ def predict(
 
     from closecall.cli.progress import waiting
 
-    check_place(dataset, index, image)
+    check_place(place)
     with waiting("reading the model and the image"):
         from closecall.ask.predict import predict as classify
 
-        picked = None if dataset is None else pick(dataset, index, split)
+        picked = None if place.dataset is None else pick(place.dataset, place.index, place.split)
         shape = read_shape(input_shape)
-        prediction = classify(model, str(image) if picked is None else picked.image, shape)
+        prediction = classify(model, str(place.image) if picked is None else picked.image, shape)
         classes = len(prediction.scores)
         names = class_names_of(model, classes) if picked is None else picked.class_names
     if as_json:
-        origin: dict[str, Any] = {"image": str(image)} if picked is None else picked.origin
+        origin: dict[str, Any] = {"image": str(place.image)} if picked is None else picked.origin
         true_label = None if picked is None else picked.label
         named = {"class_names": list(names), "true_label": true_label}
         print_json({"model": model, "origin": origin, **asdict(prediction), **named})
         return
-    what = str(image) if picked is None else f"Image {index} of {dataset}"
+    what = str(place.image) if picked is None else f"Image {place.index} of {place.dataset}"
     truth = "" if picked is None else f"; its label is {class_named(picked.label, names)}"
     typer.echo(f"{what} is a {class_named(prediction.label, names)}, says {model}{truth}.")
     show_ranking(prediction, names)

@@ -9,8 +9,9 @@ import typer
 
 from closecall.cli import app
 from closecall.cli import options as o
-from closecall.cli.asking import find_subject, meaning, read_model
+from closecall.cli.asking import costs_of, find_subject, meaning, read_model
 from closecall.cli.completion import FORMS, complete_model, one_of
+from closecall.cli.grouping import grouped
 from closecall.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def replay(
 
 
 @app.command("export-milp")
+@grouped()
 def export_milp(
+    *,
     model: o.Model,
     out: Annotated[Path, typer.Option(help="The file to write: .mps, .mps.gz or .lp.")],
     form: Annotated[
@@ -71,22 +74,9 @@ def export_milp(
         ),
     ] = "tight",
     input_shape: o.InputShape = None,
-    dataset: o.DatasetName = None,
-    index: o.Index = None,
-    split: o.SplitName = "test",
-    image: o.ImageFile = None,
-    label: o.Label = None,
-    preset: o.Preset = None,
-    target: o.Target = None,
-    norm: o.NormName = None,
-    cap: o.Cap = None,
-    margin: o.Margin = None,
-    ratio: o.Ratio = None,
-    outputs: o.OutputsName = None,
-    radius: o.Radius = None,
-    unit_cost: o.UnitCost = 0.0,
-    inactive_penalty: o.InactivePenalty = 0.0,
-    class_cost: o.ClassCost = 0.0,
+    place: o.ImageOptions,
+    question: o.QuestionOptions,
+    costs: o.CostOptions,
     as_json: o.AsJson = False,
     _quiet: o.Quiet = False,
 ) -> None:
@@ -99,23 +89,15 @@ def export_milp(
 
     with waiting("starting"):
         from closecall.ask.export import export_milp as milp_of
-        from closecall.encoding.encode import Costs
         from closecall.milp.lp_format import check_suffix, write_milp
 
     check_suffix(out)
-    asked = meaning(preset, norm=norm, target=target, cap=cap, margin=margin, ratio=ratio, outputs=outputs)
-    subject = find_subject(model, dataset, index, split, image, label, input_shape)
-    costs = Costs(unit_cost, inactive_penalty, class_cost)
+    asked, paid = meaning(question), costs_of(costs)
+    subject = find_subject(model, input_shape, place)
     prepare_file(out)
     with waiting(f"writing {out}"), explaining_failed_writes(str(out)):
         milp = milp_of(
-            subject.classifier,
-            subject.image,
-            subject.label,
-            form=cast("Form", form),
-            costs=costs if costs.any else None,
-            radius=radius,
-            **asked,
+            subject.classifier, subject.image, subject.label, form=cast("Form", form), costs=paid, **asked
         )
         write_milp(milp, out)
     size = {"columns": milp.columns, "rows": milp.rows, "binaries": milp.binaries}

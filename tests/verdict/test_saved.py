@@ -88,3 +88,12 @@ def test_a_path_is_kept_so_that_it_is_found_from_anywhere(
     verdict = closecall.certify(classifier, IMAGE, radius=1e-5)
     assert save_verdict(verdict, "out", model="model.onnx")["model"] == str(tmp_path / "model.onnx")
     assert save_verdict(verdict, "out", model="zoo:mnist-dnn1")["model"] == "zoo:mnist-dnn1"
+
+
+def test_a_record_from_before_engines_were_named_can_still_be_checked(classifier, tmp_path: Path) -> None:
+    record = save_verdict(closecall.nearest(classifier, IMAGE), tmp_path, model="m")
+    newer = ("engine", "why", "time_limit", "threads")
+    assert set(newer) <= set(record)
+    older = {key: value for key, value in record.items() if key not in newer}
+    (tmp_path / "verdict.json").write_text(json.dumps(older))
+    assert all(check.holds for check in check_verdict(load_verdict(tmp_path), classifier))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from closecall.arrays import Image, Vector
+from closecall.arrays import OUTWARD, Image, Vector
 from closecall.clock import Clock
 from closecall.encoding.encode import Costs
 from closecall.question.effort import Effort
 from closecall.question.question import Question
 from closecall.readers import Classifier
 from closecall.search.problem import Finding
-from closecall.solvers.highs import TOLERANCES
+from closecall.solvers import SOLVERS, tolerances_of
 from closecall.verdict.eight_bit import replay_png
 from closecall.verdict.replay import Replay, Wanted
 from closecall.verdict.verdict import Outcome, Verdict
@@ -35,6 +35,7 @@ def decide(
     witness = None if replayed is None else replayed.image
     accepts = Wanted(question.label, question.target).won
     png = None if witness is None else replay_png(classifier.engines, witness, question.pixel_range, accepts)
+    engine = finding.engine or ("our own search" if effort.method == "auto" else effort.solver)
     original = question.image.astype(np.float32).reshape(classifier.network.input_shape)
     return Verdict(
         outcome=outcome,
@@ -47,9 +48,11 @@ def decide(
         seconds=clock.seconds,
         seconds_by_stage=clock.by_stage,
         nodes=finding.nodes,
+        engine=engine,
+        why=finding.why,
         replayed=replayed is not None,
         network_sha256=classifier.network.fingerprint,
-        tolerances=TOLERANCES,
+        tolerances=tolerances_behind(engine),
         image=original,
         witness=witness,
         scores_before=scores_of(classifier, original),
@@ -91,6 +94,16 @@ def notes_on(finding: Finding, replayed: Replay | None, costs: Costs | None) -> 
     if finding.interrupted:
         notes += ("interrupted: the interval holds as far as it was proven",)
     return notes
+
+
+def tolerances_behind(engine: str) -> dict[str, float]:
+    """What a lower bound is exact to: a solver's tolerances, or the outward rounding of our own searches.
+
+    Those trust no solver: bounds from linear programs are recomputed from their multipliers in float64.
+    """
+    if engine in SOLVERS:
+        return tolerances_of(engine)
+    return {"outward_rounding": OUTWARD}
 
 
 def scores_of(classifier: Classifier, image: Image) -> Vector:

@@ -144,7 +144,10 @@ def answer(
     replayed: Replay | None
     if Wanted(question.label, question.target).accepts(predicted):
         pixels = question.image.astype(np.float32).reshape(classifier.network.input_shape)
-        finding, replayed = Finding(question.image, 0.0), Replay(pixels, 0.0, predicted, ())
+        finding, replayed = (
+            Finding(question.image, 0.0, engine="the model itself"),
+            Replay(pixels, 0.0, predicted, ()),
+        )
     else:
         with clock.stage("read"):
             classifier.prepare()

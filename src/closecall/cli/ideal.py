@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@grouped(without=("method",))
+@grouped(without=("method", "verbose"))
 def ideal(
     *,
     model: o.Model,

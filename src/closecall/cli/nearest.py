@@ -97,6 +97,18 @@ def ask(
         return answer(classifier, question, effort, clock, nearest=nearest, costs=costs, on_progress=report)
 
 
+def explain(verdict: Verdict) -> None:
+    """On stderr: what answered, why it was asked, how exact it is, and where the seconds went."""
+    lines = [f"Answered by {verdict.engine}.", *(f"Why: {reason}." for reason in verdict.why)]
+    lines.append(
+        "Exact to " + ", ".join(f"{name} {value:g}" for name, value in verdict.tolerances.items()) + "."
+    )
+    stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in verdict.seconds_by_stage.items())
+    lines.append(f"Seconds by stage: {stages}.")
+    for line in lines:
+        typer.echo(line, err=True)
+
+
 def tell(verdict: Verdict, model: str, subject: Subject, output: o.OutputOptions) -> None:
     """Print and save the verdict, and end with its exit code."""
     names = subject.class_names
@@ -119,4 +131,6 @@ def tell(verdict: Verdict, model: str, subject: Subject, output: o.OutputOptions
     if output.out is not None and verdict.png is not None:
         summary = f"{summary}\n{verdict.png.sentence()}"
     save_and_show(save, record, summary, output)
+    if output.verbose:
+        explain(verdict)
     end_by(verdict.outcome)

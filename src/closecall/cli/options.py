@@ -234,4 +234,8 @@ class OutputOptions:
         Path | None, typer.Option("--out", help="A folder for the answer, its images and a picture.")
     ] = None
     as_json: AsJson = False
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Say on stderr what answered, why it was asked, and how exact it is."),
+    ] = False
     _quiet: Quiet = False

@@ -11,7 +11,7 @@ import importlib.util
 import math
 import time
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def solve(
     with status "interrupted" and the best point and bound so far. The bound is the solver's own claim.
     """
     began = time.perf_counter()
-    run = _load(solver)
+    run = cast(Solve, _module(solver).solve)
     if not milp.matrix.has_canonical_format:
         matrix = milp.matrix.copy()
         matrix.sum_duplicates()
@@ -91,13 +91,19 @@ def solve(
     )
 
 
-def _load(solver: str) -> Solve:
+def tolerances_of(solver: str) -> dict[str, float]:
+    """By how much a solver may miss rows, bounds and integrality, by its own names for that."""
+    return dict(_module(solver).TOLERANCES)
+
+
+def _module(solver: str) -> Any:
+    """The file of a solver, imported on first use."""
     if solver not in SOLVERS:
         raise InputError(f"The solver must be one of {', '.join(SOLVERS)}; {solver!r} is not known.")
     if not _importable(SOLVERS[solver]):
         raise MissingExtraError(f"The {solver} solver", solver)
     try:
-        return cast(Solve, importlib.import_module(f".{solver}", __name__).solve)
+        return importlib.import_module(f".{solver}", __name__)
     except ImportError as broken:
         raise MissingExtraError(f"The {solver} solver", solver) from broken
 

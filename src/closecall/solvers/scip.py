@@ -19,7 +19,11 @@ from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective
 from closecall.solvers.running import Pulse, mark_interrupted, run_apart
 from closecall.solvers.silence import without_lines
 
-TOLERANCES: dict[str, float] = {"numerics/feastol": 1e-9, "numerics/dualfeastol": 1e-9}
+TOLERANCES: dict[str, float] = {
+    "numerics/feastol": 1e-9,
+    "numerics/dualfeastol": 1e-9,
+    "numerics/epsilon": 1e-9,
+}
 
 INFINITY = 1e20
 # What SoPlex says whenever SCIP asks it for a tolerance that only builds with GMP offer.

@@ -20,7 +20,8 @@ Outcome = Literal["nearest", "adversarial", "robust", "unresolved"]
 # What a record says of the answer, and of the question.
 FOUND = (
     "outcome", "distance", "lower_bound", "predicted_before", "predicted_after", "seconds",
-    "seconds_by_stage", "nodes", "replayed", "network_sha256", "tolerances", "notes", "png", "version",
+    "seconds_by_stage", "nodes", "engine", "why",
+    "replayed", "network_sha256", "tolerances", "notes", "png", "version",
 )  # fmt: skip
 ASKED = ("norm", "label", "target", "margin", "ratio", "outputs", "radius", "cap", "pixel_range")
 
@@ -33,6 +34,8 @@ class Verdict:
     which is within the gap of `distance`. `adversarial`: the witness was replayed, the gap is open.
     `robust`: proven that no image within `radius` (or in the whole box) reaches the margin.
     `unresolved`: neither; `lower_bound` still holds.
+    `engine` is what gave the lower bound (a solver by its name, or one of our own searches), `why` says how
+    it was chosen, and `tolerances` what it may be off by.
     `png`: whether the witness still does what was asked for once it is rounded to the 8 bits of a PNG file.
     """
 
@@ -46,6 +49,8 @@ class Verdict:
     seconds: float
     seconds_by_stage: Mapping[str, float]
     nodes: int
+    engine: str
+    why: tuple[str, ...]
     replayed: bool
     network_sha256: str
     tolerances: Mapping[str, float]

@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    dataset = data.load("mnist", "train")
+    dataset = data.load_dataset("mnist", "train")
     images = torch.from_numpy(dataset.images[HELD_OUT:]).float() / 255
     labels = torch.from_numpy(dataset.labels[HELD_OUT:])
     plain, ours = [], []

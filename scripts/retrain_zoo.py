@@ -83,7 +83,7 @@ def train_seed(name: str, recipe: Recipe, seed: int, console: Console) -> Path:
 
 def install(name: str, folder: Path) -> dict[str, Any]:
     """Put a trained model into the package."""
-    model, described = models.load(folder), models.describe(folder)
+    model, described = models.load_model(folder), models.describe(folder)
     metadata = {key: described[key] for key in KEPT if key in described}
     write_whole(WEIGHTS / f"{name}.safetensors", weights_bytes(model))
     write_whole(WEIGHTS / f"{name}.json", description_bytes(model, metadata))

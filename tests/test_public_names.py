@@ -1,33 +1,69 @@
-"""The public names, and how little it takes to get at them."""
+"""The public names are all there, explain themselves, and take little to get at."""
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+import typing
 
 import pytest
 
 import closecall
+import closecall.errors
 
+ERRORS = {
+    name
+    for name, value in vars(closecall.errors).items()
+    if inspect.isclass(value) and issubclass(value, closecall.errors.ClosecallError)
+}
 NAMES = {
-    "ClosecallError", "Costs", "Ideal", "Verdict", "__version__",
-    "attack", "certify", "ideal", "load", "nearest", "read",
-}  # fmt: skip
+    "Attacked", "Classifier", "Costs", "Effort", "Ideal", "Question", "Verdict", "__version__",
+    "attack", "certify", "ideal", "load_model", "nearest", "read",
+} | ERRORS  # fmt: skip
+FUNCTIONS = ["attack", "certify", "ideal", "load_model", "nearest", "read"]
 HEAVY = ("torch", "scipy", "matplotlib", "sklearn", "onnx", "onnxruntime", "highspy", "PIL")
 
 
 def test_the_public_names_are_few_and_all_there() -> None:
     assert set(closecall.__all__) == NAMES
+    assert set(dir(closecall)) >= NAMES
     for name in NAMES:
         assert getattr(closecall, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'farthest'"):
         _ = closecall.farthest
 
 
+def test_every_error_can_be_caught_by_its_public_name() -> None:
+    assert {"DataError", "ModelError", "QueryError", "SolverError", "UnsupportedLayerError"} <= ERRORS
+    for name in ERRORS:
+        assert getattr(closecall, name) is getattr(closecall.errors, name)
+    with pytest.raises(closecall.ModelError):
+        closecall.read("nowhere.onnx")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_help_explains_every_parameter(name: str) -> None:
+    function = getattr(closecall, name)
+    parameters = [*inspect.signature(function).parameters]
+    lines = inspect.getdoc(function).partition("Args:\n")[2].splitlines()
+    explained = [line.split(":")[0].strip() for line in lines if ": " in line]
+    assert explained == parameters
+
+
+@pytest.mark.parametrize("name", ["nearest", "certify"])
+def test_names_of_methods_solvers_and_norms_are_types(name: str) -> None:
+    hints = typing.get_type_hints(getattr(closecall, name))
+    assert typing.get_args(hints["solver"]) == ("highs", "scip", "gurobi", "cplex")
+    assert "auto" in typing.get_args(hints["method"])
+    assert "linf" in typing.get_args(typing.get_args(hints["norm"])[0])
+
+
 @pytest.mark.parametrize(
     "program",
     [
         "import closecall",
+        "import closecall\ndir(closecall)\nclosecall.QueryError",
         "import sys\nsys.argv = ['closecall', '--help']\nfrom closecall.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass",
         "import sys\nsys.argv = ['closecall', 'nearest', '--help']\nfrom closecall.cli import main\n"

@@ -8,39 +8,78 @@ from typing import TYPE_CHECKING, Any
 from closecall._version import __version__
 
 if TYPE_CHECKING:
-    from closecall.ask.attack import attack
+    from closecall.ask.attack import Attacked, attack
     from closecall.ask.ideal import Ideal, ideal
     from closecall.ask.nearest import certify, nearest
     from closecall.encoding.encode import Costs
-    from closecall.errors import ClosecallError
-    from closecall.models import load
-    from closecall.readers import read
+    from closecall.errors import (
+        ClosecallError,
+        DataError,
+        InputError,
+        MissingExtraError,
+        ModelError,
+        OutputError,
+        QueryError,
+        SolverError,
+        TrainingError,
+        UnsupportedLayerError,
+    )
+    from closecall.models import load_model
+    from closecall.question.effort import Effort
+    from closecall.question.question import Question
+    from closecall.readers import Classifier, read
     from closecall.verdict.verdict import Verdict
 
 # Names are imported when first used, so that `import closecall` does not wait for torch or scipy.
 _HOMES = {
+    "Attacked": "closecall.ask.attack",
+    "Classifier": "closecall.readers",
     "ClosecallError": "closecall.errors",
     "Costs": "closecall.encoding.encode",
+    "DataError": "closecall.errors",
+    "Effort": "closecall.question.effort",
     "Ideal": "closecall.ask.ideal",
+    "InputError": "closecall.errors",
+    "MissingExtraError": "closecall.errors",
+    "ModelError": "closecall.errors",
+    "OutputError": "closecall.errors",
+    "QueryError": "closecall.errors",
+    "Question": "closecall.question.question",
+    "SolverError": "closecall.errors",
+    "TrainingError": "closecall.errors",
+    "UnsupportedLayerError": "closecall.errors",
     "Verdict": "closecall.verdict.verdict",
     "attack": "closecall.ask.attack",
     "certify": "closecall.ask.nearest",
     "ideal": "closecall.ask.ideal",
-    "load": "closecall.models",
+    "load_model": "closecall.models",
     "nearest": "closecall.ask.nearest",
     "read": "closecall.readers",
 }
 
 __all__ = [
+    "Attacked",
+    "Classifier",
     "ClosecallError",
     "Costs",
+    "DataError",
+    "Effort",
     "Ideal",
+    "InputError",
+    "MissingExtraError",
+    "ModelError",
+    "OutputError",
+    "QueryError",
+    "Question",
+    "SolverError",
+    "TrainingError",
+    "UnsupportedLayerError",
     "Verdict",
     "__version__",
     "attack",
     "certify",
     "ideal",
-    "load",
+    "load_model",
     "nearest",
     "read",
 ]
@@ -50,3 +89,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'closecall' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -37,7 +37,7 @@ def test_a_folder_and_its_onnx_file(kind: str, picture: Path, tmp_path: Path) ->
         "capsnet": lambda: CapsNet((1, 12, 10), 4, decoder=[8]),
     }
     model = made[kind]().eval()
-    models.save(model, tmp_path / "model")
+    models.save_model(model, tmp_path / "model")
     with torch.no_grad():
         expected = model(as_tensor(picture))[0].double().numpy()
     by_folder = predict(tmp_path / "model", picture)
@@ -59,14 +59,14 @@ def test_a_folder_and_its_onnx_file(kind: str, picture: Path, tmp_path: Path) ->
 
 
 def test_the_zoo_reads_a_digit(tmp_path: Path) -> None:
-    digit = data.load("mnist", "test")
+    digit = data.load_dataset("mnist", "test")
     Image.fromarray(digit.images[0, 0]).save(tmp_path / "seven.png")
     for name in ("zoo:mnist-caps", "zoo:mnist-cnn", "zoo:mnist-50x2"):
         assert predict(name, tmp_path / "seven.png").label == digit.labels[0] == 7
 
 
 def test_what_cannot_be_used(picture: Path, tmp_path: Path) -> None:
-    models.save(DNN((3,)), tmp_path / "model")
+    models.save_model(DNN((3,)), tmp_path / "model")
     with pytest.raises(DataError, match="is 10x12 pixels"):
         predict(tmp_path / "model", picture)
     with pytest.raises(DataError, match="there is no image file"):

@@ -77,7 +77,7 @@ def test_training_with_a_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_predict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    Image.fromarray(data.load("mnist", "test").images[0, 0]).save(tmp_path / "seven.png")
+    Image.fromarray(data.load_dataset("mnist", "test").images[0, 0]).save(tmp_path / "seven.png")
     arguments = ("--model", "zoo:mnist-caps", "--image", tmp_path / "seven.png")
     assert run(monkeypatch, "predict", *arguments) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -93,6 +93,6 @@ def test_predict_with_a_picture_of_another_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Image.fromarray(np.zeros((5, 5), np.uint8)).save(tmp_path / "tiny.png")
-    models.save(DNN((3,)), tmp_path / "model")
+    models.save_model(DNN((3,)), tmp_path / "model")
     assert run(monkeypatch, "predict", "--model", tmp_path / "model", "--image", tmp_path / "tiny.png") == 2
     assert "5x5 pixels" in capsys.readouterr().err

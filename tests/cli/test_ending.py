@@ -61,7 +61,7 @@ def running(program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]
 def test_sigterm_ends_a_search_with_the_interval_proven_so_far(tmp_path: Path) -> None:
     from closecall import data
 
-    small = data.load("digits", "test").image(0)[0]
+    small = data.load_dataset("digits", "test").image(0)[0]
     np.save(tmp_path / "digit.npy", np.pad(np.kron(small, np.ones((3, 3))), 2).astype(np.float32)[None])
     how = ("--time-limit", 100, "--method", "milp-basic", "--json")
     question = ("--model", "zoo:mnist-50x2", "--image", tmp_path / "digit.npy", *how)

@@ -110,9 +110,9 @@ def test_vnncomp(run: Callable, brightest, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("drawn", ["perturb", "reconstruct", "routing"])
 def test_capsules(run: Callable, tmp_path: Path, drawn: str) -> None:
-    from closecall.models import CapsNet, save
+    from closecall.models import CapsNet, save_model
 
-    save(CapsNet((1, 8, 8), 10, preset="small"), tmp_path / "model", dataset="digits")
+    save_model(CapsNet((1, 8, 8), 10, preset="small"), tmp_path / "model", dataset="digits")
     file = tmp_path / "deep" / "drawn.png"
     ran = run("capsules", drawn, "--model", tmp_path / "model", "--out", file, "--json")
     assert ran.code == 0, ran.err

@@ -173,9 +173,9 @@ def test_ideal_leads_by_as_much_as_pixels_allow(run, brightest, tmp_path: Path) 
 
 def test_too_little_time_is_unresolved(run, tmp_path: Path) -> None:
     """No search ends in a millionth of a second; what was proven until then is still printed."""
-    from closecall.models import build, save
+    from closecall.models import build, save_model
 
-    save(build("dnn", {"sizes": [30, 30], "input_shape": (1, 8, 8), "classes": 10}), tmp_path / "model")
+    save_model(build("dnn", {"sizes": [30, 30], "input_shape": (1, 8, 8), "classes": 10}), tmp_path / "model")
     common = (
         "--model",
         tmp_path / "model",
@@ -206,7 +206,7 @@ def test_too_little_time_is_unresolved(run, tmp_path: Path) -> None:
 def digit() -> np.ndarray:
     from closecall import data
 
-    return data.load("digits", "test").image(0)
+    return data.load_dataset("digits", "test").image(0)
 
 
 def test_ctrl_c_before_anything_is_known(brightest, pixels) -> None:

@@ -97,9 +97,9 @@ def test_a_tampered_claim_fails(run, saved: Path, changes: dict[str, object], wo
 
 
 def test_another_model_fails(run, saved: Path, tmp_path: Path) -> None:
-    from closecall.models import build, save
+    from closecall.models import build, save_model
 
-    save(build("dnn", {"sizes": [4], "input_shape": (1, 2, 2), "classes": 4}), tmp_path / "other")
+    save_model(build("dnn", {"sizes": [4], "input_shape": (1, 2, 2), "classes": 4}), tmp_path / "other")
     ran = run("replay", saved, "--model", tmp_path / "other")
     assert ran.code == 1
     assert "FAILS  the network is another one" in ran.out

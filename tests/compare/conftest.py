@@ -70,7 +70,7 @@ def made(tmp_path: Path, progress: Progress) -> Callable[..., Comparison]:
     """Give a comparison of some kinds on the digits, with everything else as in `TINY` unless said."""
 
     def make(*kinds: str, contenders: list[Contender] | None = None, **changes: object) -> Comparison:
-        train, test = data.load("digits", "train"), data.load("digits", "test")
+        train, test = data.load_dataset("digits", "train"), data.load_dataset("digits", "test")
         preset = replace(TINY, **changes)  # type: ignore[arg-type]
         return Comparison(
             dataset="digits",

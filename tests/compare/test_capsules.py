@@ -39,7 +39,7 @@ def test_reconstructions_and_dimensions_are_the_decoders(made: Callable[..., Com
 
 def test_overlapping_digits_count_both_classes(made: Callable[..., Comparison]) -> None:
     comparison = made("cnn", "capsnet", overlapping_epochs=1)
-    digits = data.load("digits", "train")
+    digits = data.load_dataset("digits", "train")
     train = overlap_digits(digits.subset(np.arange(200)), 1, "pairs")
     test = overlap_digits(digits.subset(np.arange(200, 260)), 2, "pairs")
     for contender in comparison.contenders:

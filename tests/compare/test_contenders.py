@@ -9,14 +9,14 @@ import pytest
 from closecall.compare.contenders import contenders_from, parse_given
 from closecall.compare.presets import preset_named
 from closecall.errors import InputError
-from closecall.models import DNN, save
+from closecall.models import DNN, save_model
 
 SHAPE = (1, 8, 8)
 QUICK = preset_named("quick", SHAPE)
 
 
 def test_names_and_paths_in_their_order(tmp_path: Path) -> None:
-    save(DNN((5,), SHAPE), tmp_path / "mine")
+    save_model(DNN((5,), SHAPE), tmp_path / "mine")
     given = {"cnn": "net.onnx", "mine": str(tmp_path / "mine")}
     chosen = contenders_from(["dnn", "cnn"], given, QUICK, SHAPE)
     assert [(c.name, c.kind, c.source) for c in chosen] == [

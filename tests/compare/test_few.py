@@ -13,7 +13,7 @@ from closecall.compare.few import few_images, measure_few
 
 
 def test_so_many_of_each_class_and_fewer_are_among_more() -> None:
-    digits = data.load("digits", "train")
+    digits = data.load_dataset("digits", "train")
     three, ten = few_images(digits, 3, seed=4), few_images(digits, 10, seed=4)
     assert np.bincount(three.labels).tolist() == [3] * 10
     kept = {image.tobytes() for image in ten.images}

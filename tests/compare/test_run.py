@@ -19,7 +19,7 @@ from closecall.compare.progress import Progress
 from closecall.compare.results import Results
 from closecall.compare.run import Wishes, alone_in, compare
 from closecall.errors import InputError
-from closecall.models import load, save
+from closecall.models import load_model, save_model
 from closecall.models.export import onnx_bytes
 
 Compare = Callable[..., Results]
@@ -125,8 +125,8 @@ def test_more_can_be_asked_for_later(run: Compare, tmp_path: Path) -> None:
 def test_models_that_are_brought(run: Compare, tmp_path: Path) -> None:
     trained = run(models=["dnn"])
     folder = tmp_path / "out" / "models" / "dnn-seed0"
-    module = load(folder)
-    save(module, tmp_path / "mine")
+    module = load_model(folder)
+    save_model(module, tmp_path / "mine")
     (tmp_path / "net.onnx").write_bytes(onnx_bytes(module))
     given = {"dnn": str(tmp_path / "mine"), "file": str(tmp_path / "net.onnx")}
     results = run("other", models=["dnn"], given=given)

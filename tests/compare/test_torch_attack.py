@@ -17,7 +17,7 @@ CAPSNET = {"input_shape": (1, 8, 8), "convolutions": ["4x3s2"], "primary_types":
 
 @pytest.fixture(scope="module")
 def digits() -> data.Dataset:
-    return data.load("digits", "train").subset(np.arange(300))
+    return data.load_dataset("digits", "train").subset(np.arange(300))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from closecall.data import load
+from closecall.data import load_dataset
 from closecall.data.affine import warp
 
 
@@ -43,17 +43,17 @@ def test_scale_spreads_rows_and_columns() -> None:
 
 @pytest.fixture(scope="module")
 def generated() -> object:
-    return load("mnist-affine", "test")
+    return load_dataset("mnist-affine", "test")
 
 
 def test_it_is_said_to_be_generated(generated: object) -> None:
     assert generated.name == "affine MNIST (generated)"
     assert generated.images.shape == (10_000, 1, 40, 40)
-    assert (generated.labels == load("mnist", "test").labels).all()
+    assert (generated.labels == load_dataset("mnist", "test").labels).all()
 
 
 def test_no_digit_is_cut_off_and_every_place_is_used(generated: object) -> None:
-    plain = load("mnist", "test").images.astype(float).sum(axis=(1, 2, 3))
+    plain = load_dataset("mnist", "test").images.astype(float).sum(axis=(1, 2, 3))
     ratio = generated.images.astype(float).sum(axis=(1, 2, 3)) / plain
     # The area grows with the product of the scales, 0.64 to 1.44; interpolation blurs that a little.
     assert ratio.min() > 0.55

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from closecall.data import load
+from closecall.data import load_dataset
 from closecall.data.idx import parse_idx
 from closecall.errors import DataError
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, to_idx: ToIdx) -> Path:
 
 def test_both_splits_are_read_plain_and_compressed(folder: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (7, 4, 3), dtype=np.uint8)
-    train, test = load(str(folder)), load(str(folder), "test")
+    train, test = load_dataset(str(folder)), load_dataset(str(folder), "test")
     np.testing.assert_array_equal(train.images, images[:5, np.newaxis])
     np.testing.assert_array_equal(test.images, images[5:, np.newaxis])
     assert train.labels.tolist() == [0, 1, 2, 0, 1]
@@ -37,32 +37,36 @@ def test_both_splits_are_read_plain_and_compressed(folder: Path) -> None:
 
 
 def test_both_splits_have_the_same_classes(folder: Path) -> None:
-    assert load(str(folder)).class_names == load(str(folder), "test").class_names == ("0", "1", "2", "3")
+    assert (
+        load_dataset(str(folder)).class_names
+        == load_dataset(str(folder), "test").class_names
+        == ("0", "1", "2", "3")
+    )
 
 
 def test_images_can_be_written_to(folder: Path) -> None:
     """torch.from_numpy warns about arrays that cannot."""
-    assert load(str(folder)).images.flags.writeable
+    assert load_dataset(str(folder)).images.flags.writeable
 
 
 def test_a_truncated_file_is_refused(folder: Path) -> None:
     path = folder / "train-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match=r"images is cut short: it holds 75 bytes, .* promises 76"):
-        load(str(folder))
+        load_dataset(str(folder))
 
 
 def test_a_truncated_compressed_file_is_refused(folder: Path) -> None:
     path = folder / "t10k-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DataError, match=r"t10k-images-idx3-ubyte.gz cannot be read"):
-        load(str(folder), "test")
+        load_dataset(str(folder), "test")
 
 
 def test_what_is_not_compressed_is_refused_under_a_compressed_name(folder: Path) -> None:
     (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(b"plain")
     with pytest.raises(DataError, match="cannot be read"):
-        load(str(folder), "test")
+        load_dataset(str(folder), "test")
 
 
 @pytest.mark.parametrize(
@@ -85,17 +89,17 @@ def test_bad_headers_are_refused(content: bytes, complaint: str) -> None:
 def test_images_and_labels_must_be_as_many(folder: Path, to_idx: ToIdx) -> None:
     (folder / "train-labels-idx1-ubyte").write_bytes(to_idx(np.zeros(4, np.uint8)))
     with pytest.raises(DataError, match="5 images but 4 labels"):
-        load(str(folder))
+        load_dataset(str(folder))
 
 
 def test_a_missing_file_is_named(folder: Path) -> None:
     (folder / "t10k-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(DataError, match=r"no file t10k-labels-idx1-ubyte or t10k-labels-idx1-ubyte.gz"):
-        load(str(folder), "test")
+        load_dataset(str(folder), "test")
 
 
 def test_a_set_without_images_is_refused(folder: Path, to_idx: ToIdx) -> None:
     (folder / "train-images-idx3-ubyte").write_bytes(to_idx(np.zeros((0, 4, 3), np.uint8)))
     (folder / "train-labels-idx1-ubyte").write_bytes(to_idx(np.zeros(0, np.uint8)))
     with pytest.raises(DataError, match="no images"):
-        load(str(folder))
+        load_dataset(str(folder))

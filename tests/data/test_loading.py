@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from closecall.data import KNOWN_NAMES, load
+from closecall.data import KNOWN_NAMES, load_dataset
 from closecall.errors import DataError
 
 
 def test_digits_are_those_of_scikit_learn_in_8_bits() -> None:
-    train, test = load("digits"), load("digits", "test")
+    train, test = load_dataset("digits"), load_dataset("digits", "test")
     assert (len(train), len(test)) == (1437, 360)
     assert train.input_shape == (1, 8, 8)
     levels = np.concatenate([train.images, test.images]).reshape(-1, 64) * (16 / 255)
@@ -23,29 +23,29 @@ def test_digits_are_those_of_scikit_learn_in_8_bits() -> None:
 
 
 def test_digits_have_every_class_in_its_share() -> None:
-    counts = np.bincount(load("digits", "test").labels, minlength=10)
+    counts = np.bincount(load_dataset("digits", "test").labels, minlength=10)
     assert counts.min() >= 34
     assert counts.max() <= 38
 
 
 def test_the_digits_split_never_changes() -> None:
-    test = load("digits", "test")
+    test = load_dataset("digits", "test")
     digest = hashlib.sha256(test.images.tobytes() + test.labels.astype("<i8").tobytes()).hexdigest()
     assert digest == "3f5517c7c26bd205d40473ef74cf26768fdd6ab60b677292af4b535d33458817"
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(DataError, match=r"'mnits' is neither .* multimnist, mnist-affine, and a path"):
-        load("mnits")
+        load_dataset("mnits")
     assert KNOWN_NAMES == ("digits", "mnist", "fashion", "cifar10", "multimnist", "mnist-affine")
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("1,2")
     with pytest.raises(DataError, match=r"is a file but not an .npz"):
-        load(str(tmp_path / "x.csv"))
+        load_dataset(str(tmp_path / "x.csv"))
 
 
 def test_an_unknown_split_is_refused() -> None:
     with pytest.raises(DataError, match="splits train and test, not 'validation'"):
-        load("digits", "validation")  # type: ignore[arg-type]
+        load_dataset("digits", "validation")  # type: ignore[arg-type]

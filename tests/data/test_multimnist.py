@@ -75,9 +75,9 @@ def test_bad_pairs(digits: Dataset, pairs: PairDataset) -> None:
 
 
 def test_mnist_pairs_overlap_as_published() -> None:
-    from closecall.data import load
+    from closecall.data import load_dataset
 
-    pairs = load("multimnist", "test")
+    pairs = load_dataset("multimnist", "test")
     assert isinstance(pairs, PairDataset)
     assert pairs.images.shape == (10_000, 1, 36, 36)
-    assert (pairs.labels == load("mnist", "test").labels).all()
+    assert (pairs.labels == load_dataset("mnist", "test").labels).all()

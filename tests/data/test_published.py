@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from closecall.data import load
+from closecall.data import load_dataset
 from closecall.data.published import FASHION, MNIST, PUBLISHED
 from closecall.errors import DataError
 
 
 def test_mnist_is_mnist() -> None:
     """Fetched for real the first time, into the cache that everything else uses."""
-    train, test = load("mnist"), load("mnist", "test")
+    train, test = load_dataset("mnist"), load_dataset("mnist", "test")
     assert (len(train), len(test)) == (60_000, 10_000)
     assert train.input_shape == test.input_shape == (1, 28, 28)
     assert np.bincount(train.labels).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
@@ -37,7 +37,7 @@ def test_each_set_names_its_classes_and_sources() -> None:
 
 def test_fashion_never_takes_mnist_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files have the same names and sizes: only their content tells them apart."""
-    load("mnist", "test")
+    load_dataset("mnist", "test")
     from closecall.data.cache import cache_folder
 
     mnist = cache_folder() / "mnist"
@@ -53,7 +53,7 @@ def test_fashion_never_takes_mnist_for_itself(tmp_path: Path, monkeypatch: pytes
 def test_the_files_of_one_split_are_enough_for_that_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load("mnist", "test")
+    load_dataset("mnist", "test")
     from closecall.data.cache import cache_folder
 
     mnist = cache_folder() / "mnist"

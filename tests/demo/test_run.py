@@ -67,7 +67,7 @@ def test_the_page_shows_what_was_saved(demo: tuple[Path, str]) -> None:
 def test_images_are_right_under_every_network(demo: tuple[Path, str]) -> None:
     folder, _ = demo
     classifiers = [read(folder / contender.name) for contender in CONTENDERS]
-    test = data.load("digits", "test")
+    test = data.load_dataset("digits", "test")
     chosen = choose_images(test, classifiers, 10)
     assert len({int(test.labels[index]) for index in chosen}) == len(chosen)
     for index in chosen:

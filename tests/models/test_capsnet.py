@@ -14,7 +14,7 @@ from torch import Tensor
 from closecall import data
 from closecall.data import Dataset
 from closecall.errors import ModelError
-from closecall.models import CapsNet, build, count_parameters, load, save
+from closecall.models import CapsNet, build, count_parameters, load_model, save_model
 from closecall.models.capsules.layers import PrimaryCapsules
 from closecall.models.capsules.routing import squash
 from closecall.models.export import onnx_bytes
@@ -193,13 +193,13 @@ def test_onnxruntime_agrees_and_disk_keeps_it(options: dict[str, str], tmp_path:
     for count in (1, 5):
         (scores,) = session.run(["scores"], {"image": images[:count].numpy()})
         np.testing.assert_allclose(scores, model(images[:count]).detach().numpy(), atol=1e-5)
-    save(model, tmp_path)
-    assert torch.equal(load(tmp_path)(images), model(images))
+    save_model(model, tmp_path)
+    assert torch.equal(load_model(tmp_path)(images), model(images))
 
 
 def test_the_shipped_network_is_the_same_in_onnxruntime() -> None:
-    model = load("zoo:mnist-caps")
-    images = data.load("mnist", "test").images[:200].astype(np.float32) / 255
+    model = load_model("zoo:mnist-caps")
+    images = data.load_dataset("mnist", "test").images[:200].astype(np.float32) / 255
     session = onnxruntime.InferenceSession(onnx_bytes(model))
     (scores,) = session.run(["scores"], {"image": images})
     with torch.no_grad():
@@ -241,7 +241,7 @@ def test_it_learns_stripes() -> None:
 
 
 def test_a_resumed_training_ends_with_the_same_weights(tmp_path: Path) -> None:
-    digits = data.load("digits", "train").subset(np.arange(200))
+    digits = data.load_dataset("digits", "train").subset(np.arange(200))
     plan = TrainingPlan(epochs=2, batch=50, shift=1, validation=20, threads=1)
     shape = {"input_shape": [1, 8, 8], "decoder": [16]}
     straight, stopped = build("capsnet", shape, seed=1), build("capsnet", shape, seed=1)

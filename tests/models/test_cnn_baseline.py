@@ -10,7 +10,15 @@ import torch
 from torch.nn import functional as F
 
 from closecall.errors import ModelError
-from closecall.models import CNNBaseline, build, count_parameters, count_units, describe, load, save
+from closecall.models import (
+    CNNBaseline,
+    build,
+    count_parameters,
+    count_units,
+    describe,
+    load_model,
+    save_model,
+)
 from closecall.models.zoo import summarise
 from closecall.readers import read
 
@@ -55,9 +63,9 @@ def test_dropout_is_for_training_only() -> None:
 
 def test_saved_loaded_and_read_exactly(tmp_path: Path) -> None:
     model = build("cnn-baseline", narrow().config(), seed=3).eval()
-    save(model, tmp_path)
+    save_model(model, tmp_path)
     images = torch.rand(4, 2, 7, 6)
-    assert torch.equal(load(tmp_path)(images), model(images))
+    assert torch.equal(load_model(tmp_path)(images), model(images))
     assert summarise(describe(tmp_path)) == "4-3-2 kernels 5x5, 6-5"
     network = read(tmp_path).network  # compared with torch and with onnxruntime as it is read
     np.testing.assert_allclose(

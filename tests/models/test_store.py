@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from closecall.errors import ModelError
-from closecall.models import CNN, DNN, build, describe, load, save
+from closecall.models import CNN, DNN, build, describe, load_model, save_model
 from closecall.models.export import onnx_bytes
 
 
@@ -46,9 +46,9 @@ def some_images(model: nn.Module, count: int = 5) -> torch.Tensor:
 
 
 def test_loaded_is_what_was_saved(model: nn.Module, tmp_path: Path) -> None:
-    save(model, tmp_path / "a" / "b", dataset="mnist", accuracy=0.5)
+    save_model(model, tmp_path / "a" / "b", dataset="mnist", accuracy=0.5)
     random_state = torch.get_rng_state()
-    loaded = load(tmp_path / "a" / "b")
+    loaded = load_model(tmp_path / "a" / "b")
     assert torch.equal(torch.get_rng_state(), random_state)
     assert type(loaded) is type(model)
     assert not loaded.training
@@ -114,12 +114,12 @@ def test_only_registered_models_are_saved(tmp_path: Path) -> None:
         pass
 
     with pytest.raises(ModelError, match="not Mine: export it to ONNX"):
-        save(Mine((3,)), tmp_path)
+        save_model(Mine((3,)), tmp_path)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    save(DNN((4, 3)), tmp_path)
+    save_model(DNN((4, 3)), tmp_path)
     return tmp_path
 
 
@@ -131,19 +131,19 @@ def test_a_pickle_is_never_opened(folder: Path, name: str) -> None:
 
     (folder / name).write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(ModelError, match="never loads one"):
-        load(folder / name)
+        load_model(folder / name)
     (folder / "model.safetensors").write_bytes((folder / name).read_bytes())
     with pytest.raises(ModelError, match="not a whole safetensors file"):
-        load(folder)
+        load_model(folder)
     assert not (folder / "exploded").exists()
 
 
 def test_missing_files(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(ModelError, match="is not a folder"):
-        load(tmp_path / "nowhere")
+        load_model(tmp_path / "nowhere")
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"Cannot read .*model.safetensors"):
-        load(folder)
+        load_model(folder)
     (folder / "model.json").unlink()
     with pytest.raises(ModelError, match=r"Cannot read .*model.json"):
         describe(folder)
@@ -155,7 +155,7 @@ def test_truncated_weights(folder: Path) -> None:
     for kept in (0, 4, 100, len(content) - 1):
         weights.write_bytes(content[:kept])
         with pytest.raises(ModelError, match="not a whole safetensors file"):
-            load(folder)
+            load_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_truncated_weights(folder: Path) -> None:
 def test_bad_description(folder: Path, text: str, words: str) -> None:
     (folder / "model.json").write_text(text, encoding="latin-1")
     with pytest.raises(ModelError, match=words):
-        load(folder)
+        load_model(folder)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -186,20 +186,20 @@ def test_weights_that_are_no_numbers(folder: Path, value: float) -> None:
     tensors["layers.1.weight"][2, 5] = value
     save_file(tensors, folder / "model.safetensors")
     with pytest.raises(ModelError, match=r"'layers.1.weight' holds NaN or infinite weights"):
-        load(folder)
+        load_model(folder)
 
 
 def test_double_weights_are_refused(folder: Path) -> None:
     tensors = load_file(folder / "model.safetensors")
     save_file({name: tensor.double() for name, tensor in tensors.items()}, folder / "model.safetensors")
     with pytest.raises(ModelError, match=r"is torch.float64 .* needs torch.float32"):
-        load(folder)
+        load_model(folder)
 
 
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(ModelError, match=r"Cannot write the model into .*taken"):
-        save(DNN((3,)), tmp_path / "taken")
+        save_model(DNN((3,)), tmp_path / "taken")
 
 
 HUGE = 10**9
@@ -233,10 +233,10 @@ def test_sizes_beyond_all_measure_are_refused_before_memory_is_taken(
         build(kind, config)
     (folder / "model.json").write_text(json.dumps({"kind": kind, "config": config}))
     with pytest.raises(ModelError, match=words):
-        load(folder)
+        load_model(folder)
 
 
 def test_a_description_nested_without_end(folder: Path) -> None:
     (folder / "model.json").write_text("[" * 100_000)
     with pytest.raises(ModelError, match="not valid JSON"):
-        load(folder)
+        load_model(folder)

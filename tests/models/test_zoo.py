@@ -17,7 +17,7 @@ from closecall import data
 from closecall.bounds import linear_bounds
 from closecall.data import Dataset
 from closecall.errors import ModelError
-from closecall.models import CNN, DNN, build, count_parameters, count_units, describe, load, zoo_names
+from closecall.models import CNN, DNN, build, count_parameters, count_units, describe, load_model, zoo_names
 from closecall.models.store import description_bytes
 from closecall.models.zoo import WEIGHTS
 from closecall.question.domain import Domain
@@ -45,7 +45,7 @@ LEAST_ACCURACY = {
 
 @pytest.fixture(scope="module")
 def test_images() -> Dataset:
-    return data.load("mnist", "test")
+    return data.load_dataset("mnist", "test")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_the_promised_names_are_there() -> None:
 
 @pytest.mark.parametrize("name", sorted(LEAST_ACCURACY))
 def test_accuracy_is_as_recorded(name: str, test_images: Dataset) -> None:
-    model, described = load(f"zoo:{name}"), describe(f"zoo:{name}")
+    model, described = load_model(f"zoo:{name}"), describe(f"zoo:{name}")
     with torch.no_grad():
         images = torch.from_numpy(test_images.images.astype(np.float32) / np.float32(255))
         right = (model(images).argmax(1).numpy() == test_images.labels).mean()
@@ -93,7 +93,7 @@ def test_the_script_would_train_what_is_shipped(name: str, retraining: ModuleTyp
 
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_shapes_of_the_dnns(name: str) -> None:
-    model = load(f"zoo:{name}")
+    model = load_model(f"zoo:{name}")
     assert isinstance(model, DNN)
     assert model.sizes == SIZES[name]
     assert model.outputs == "logits"
@@ -101,7 +101,7 @@ def test_shapes_of_the_dnns(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "convolution"), [("mnist-cnn", "standard"), ("mnist-cnn-paper", "paper")])
 def test_shapes_of_the_cnns(name: str, convolution: str) -> None:
-    model, described = load(f"zoo:{name}"), describe(f"zoo:{name}")
+    model, described = load_model(f"zoo:{name}"), describe(f"zoo:{name}")
     assert isinstance(model, CNN)
     assert model.convolution == convolution
     assert len(model.blocks) == 2
@@ -122,9 +122,9 @@ def test_the_stable_one_leaves_few_units_undecided(test_images: Dataset) -> None
     assert counts["mnist-cnn-stable"] < 0.5 * counts["mnist-cnn"]
     described = describe("zoo:mnist-cnn-stable")
     assert described["recipe"]["stable"] > 0
-    weights = [p for p in load("zoo:mnist-cnn-stable").parameters() if p.ndim > 1]
+    weights = [p for p in load_model("zoo:mnist-cnn-stable").parameters() if p.ndim > 1]
     assert sum(int((weight == 0).sum()) for weight in weights) == described["pruning"]["zeros"]
-    assert count_units(load("zoo:mnist-cnn-stable")) == described["units"]
+    assert count_units(load_model("zoo:mnist-cnn-stable")) == described["units"]
 
 
 def test_all_weights_are_small() -> None:
@@ -133,4 +133,4 @@ def test_all_weights_are_small() -> None:
 
 def test_an_unknown_name() -> None:
     with pytest.raises(ModelError, match="There is no zoo model 'mnist-dnn9'; the zoo has mnist-50x2"):
-        load("zoo:mnist-dnn9")
+        load_model("zoo:mnist-dnn9")

@@ -57,7 +57,7 @@ def test_our_own_models_know_their_shape(name: str) -> None:
 def test_a_trained_folder_and_its_onnx_file_are_the_same_network(name: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = ARCHITECTURES[name]().eval()
-    models.save(module, tmp_path)
+    models.save_model(module, tmp_path)
     folder, file = read(tmp_path), read(tmp_path / "model.onnx")
     check_engines(folder, module)
     assert list(file.engines) == ["onnxruntime"]
@@ -80,7 +80,7 @@ def test_capsules_are_refused_by_the_name_of_the_operation(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in models.zoo_names() if not is_capsnet(name)])
 def test_the_zoo_is_read_exactly(name: str) -> None:
     classifier = read(f"zoo:{name}")
-    check_engines(classifier, models.load(f"zoo:{name}"))
+    check_engines(classifier, models.load_model(f"zoo:{name}"))
     assert classifier.source == f"zoo:{name}"
 
 
@@ -105,7 +105,7 @@ def test_anything_else_is_one_clear_sentence(model: object) -> None:
 
 
 def test_an_onnx_file_is_read_without_torch(tmp_path: Path) -> None:
-    models.save(DNN((3,), (1, 2, 2), 2), tmp_path)
+    models.save_model(DNN((3,), (1, 2, 2), 2), tmp_path)
     code = (
         "import sys; from closecall.readers import read; "
         f"c = read({str(tmp_path / 'model.onnx')!r}); "

@@ -11,7 +11,7 @@ from closecall.data import Dataset
 
 @pytest.fixture(scope="session")
 def digits() -> Dataset:
-    return data.load("digits", "train")
+    return data.load_dataset("digits", "train")
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def test_everything_is_written(trained: Path) -> None:
 
 def test_the_description_is_true(trained: Path) -> None:
     described = json.loads((trained / "model.json").read_text())
-    test_set = data.load("digits", "test")
+    test_set = data.load_dataset("digits", "test")
     session = onnxruntime.InferenceSession(trained / "model.onnx")
     (scores,) = session.run(None, {"image": test_set.images.astype(np.float32) / np.float32(255)})
     assert described["accuracy"] == pytest.approx((scores.argmax(1) == test_set.labels).mean())
@@ -43,7 +43,7 @@ def test_the_description_is_true(trained: Path) -> None:
     assert described["dataset"] == "digits"
     assert described["config"]["input_shape"] == [1, 8, 8]
     assert TrainingPlan(**described["recipe"]) == PLAN
-    assert models.load(trained).config() == described["config"]
+    assert models.load_model(trained).config() == described["config"]
 
 
 def test_curves(trained: Path) -> None:

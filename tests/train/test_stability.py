@@ -188,7 +188,7 @@ def test_fewer_undecided_units_on_the_digits(digits: Dataset) -> None:
     plain, stable = build("dnn", config, seed=1), build("dnn", config, seed=1)
     train(plain, digits, PLAN)
     run = train(stable, digits, STABLE)
-    test = data.load("digits", "test")
+    test = data.load_dataset("digits", "test")
     assert mean_undecided(stable, test, 0.1) < 0.5 * mean_undecided(plain, test, 0.1)
     assert run.validation_accuracy > 0.9
     assert run.pruning is not None
@@ -225,7 +225,7 @@ def test_from_the_command_line_into_the_recipe(tmp_path: Path) -> None:
     assert [described["recipe"][name] for name in ("stable", "stable_radius", "l1")] == [0.5, 0.03, 1e-4]
     assert described["pruning"]["weights"] == 8 * 64 + 80
     assert described["pruning"]["validation_accuracy"] == described["validation_accuracy"]
-    zeros = sum(int((p == 0).sum()) for p in models.load(tmp_path).parameters() if p.ndim > 1)
+    zeros = sum(int((p == 0).sum()) for p in models.load_model(tmp_path).parameters() if p.ndim > 1)
     assert zeros == described["pruning"]["zeros"]
 
 

@@ -37,8 +37,20 @@ def attack(
 ) -> Attacked:
     """Search near each image by gradient; every image given back as a success fools the model in float32.
 
-    `images` is (N, …) and `labels` (N,). An image that is misclassified already is its own adversarial, at
-    distance 0. For the nearest image with a proof, ask `nearest`.
+    An image that is misclassified already is its own adversarial, at distance 0. For the nearest image with a
+    proof, ask `nearest`.
+
+    Args:
+        model: An nn.Module in eval mode, a path to .onnx, a folder from `closecall train`, or "zoo:NAME".
+        images: An array or tensor (N, channels, height, width).
+        labels: The true classes, (N,).
+        norm: How distance is measured: "l1", "l2", "linf" or "l0"; L1, L∞, inf or 2 will do, too.
+        radius: Look only within this distance.
+        margin: By how much the new class's score must lead.
+        pixel_range: The least and the largest value of a pixel.
+
+    Returns:
+        The images, their distances and whether each is a success; where not, the original and infinity.
     """
     batch = pixels_of(images).astype(np.float32)
     known = np.asarray(labels)

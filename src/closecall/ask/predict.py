@@ -61,7 +61,7 @@ def open_scorer(model: str | Path, input_shape: tuple[int, ...] | None = None) -
 
     from closecall import models
 
-    network = models.load(model)
+    network = models.load_model(model)
     shape: Any = network.input_shape
     kind = "lengths" if isinstance(network, models.CapsNet) else "logits"
 

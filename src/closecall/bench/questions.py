@@ -174,4 +174,4 @@ def read_once(model: str) -> Classifier:
 
 @cache
 def load_test_images(name: str) -> Dataset:
-    return data.load(name, "test")
+    return data.load_dataset(name, "test")

@@ -80,7 +80,7 @@ def pick(dataset: str, index: int | None, split: str) -> Picked:
     """Read one image of a data set."""
     from closecall import data
 
-    images = data.load(dataset, cast("Split", split))
+    images = data.load_dataset(dataset, cast("Split", split))
     number = cast("int", index)
     origin = {"dataset": dataset, "split": split, "index": number}
     return Picked(images.image(number), int(images.labels[number]), images.class_names, origin)

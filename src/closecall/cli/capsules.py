@@ -128,10 +128,10 @@ def _load(source: str, dataset: str | None) -> tuple[CapsNet, Dataset]:
     from closecall import data, models
     from closecall.train.loop import check_fit
 
-    network = models.load(source)
+    network = models.load_model(source)
     if not isinstance(network, models.CapsNet):
         kind = models.kind_of(network)
         raise InputError(f"{source} is a {kind}, which has no capsules: give a model trained as capsnet.")
-    images = data.load(dataset or models.describe(source).get("dataset", "mnist"), "test")
+    images = data.load_dataset(dataset or models.describe(source).get("dataset", "mnist"), "test")
     check_fit(network, images)
     return network, images

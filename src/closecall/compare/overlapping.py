@@ -45,7 +45,7 @@ def pairs(comparison: Comparison, name: str, split: Split) -> PairDataset:
     """The first pairs of a split, as many as the preset takes."""
     count = comparison.preset.overlapping_pairs[0 if split == "train" else 1]
     with comparison.progress.waiting(f"making pairs of digits for the {split} split"):
-        loaded = data.load(name, split)
+        loaded = data.load_dataset(name, split)
     if not isinstance(loaded, PairDataset):
         raise TypeError(f"{name} has no pairs")
     return loaded.subset(spread(len(loaded), count))

@@ -66,7 +66,7 @@ def compare(wishes: Wishes, out: Path, progress: Progress) -> Results:
 def prepare(wishes: Wishes, out: Path, progress: Progress) -> tuple[Comparison, int]:
     """Load the images and the record, and check everything else before the first second is spent."""
     with progress.waiting(f"loading {wishes.dataset}"):
-        train, test = data.load(wishes.dataset, "train"), data.load(wishes.dataset, "test")
+        train, test = data.load_dataset(wishes.dataset, "train"), data.load_dataset(wishes.dataset, "test")
     preset = preset_named(wishes.preset, train.input_shape)
     preset = replace(
         preset,

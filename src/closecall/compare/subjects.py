@@ -21,7 +21,7 @@ from closecall.compare.contenders import Contender
 from closecall.data import Dataset
 from closecall.data.dataset import to_unit_interval
 from closecall.errors import InputError, ModelError
-from closecall.models import CapsNet, build, count_units, describe, load, save
+from closecall.models import CapsNet, build, count_units, describe, load_model, save_model
 from closecall.models.store import weights_bytes
 from closecall.readers import Classifier, read
 from closecall.train import TrainingPlan, train
@@ -102,7 +102,7 @@ def subjects_of(comparison: Comparison, contender: Contender) -> list[Subject]:
 def brought_subject(comparison: Comparison, contender: Contender) -> Subject:
     """Load what the user brought, and check that it fits the images."""
     if contender.trainable:
-        module = load(contender.source)
+        module = load_model(contender.source)
         check_fit(module, comparison.test)
         return module_subject(contender, None, module, describe(contender.source))
     from closecall.ask.predict import open_scorer
@@ -146,7 +146,7 @@ def trained_subject(
     comparison.record.measured(
         key, lambda: {name: described[name] for name in ("seconds", "validation_accuracy", "best_epoch")}
     )
-    return module_subject(contender, seed, load(folder), described)
+    return module_subject(contender, seed, load_model(folder), described)
 
 
 def training_identity(contender: Contender, plan: TrainingPlan, dataset: Dataset) -> str:
@@ -178,7 +178,7 @@ def train_in_folder(
                 raise
             model = build(contender.kind, config, seed=plan.seed)
             run = train(model, dataset, plan, checkpoint=checkpoint, listener=listener)
-    save(
+    save_model(
         model,
         folder,
         dataset=dataset.name,

@@ -18,7 +18,7 @@ GENERATED = {"multimnist": load_multimnist, "mnist-affine": load_mnist_affine}
 KNOWN_NAMES = ("digits", *PUBLISHED, *GENERATED)
 
 
-def load(name: str, split: Split = "train") -> Dataset:
+def load_dataset(name: str, split: Split = "train") -> Dataset:
     """Load a data set by name (`digits`, `mnist`, `fashion`, `cifar10`, `multimnist`, …) or by path.
 
     A path is a folder of idx files, a folder of pictures with one sub-folder per class, or an .npz file.

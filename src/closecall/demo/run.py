@@ -70,7 +70,7 @@ def run_demo(
     prepare_folder(folder)
     described = [train_one(folder, contender, plan, console, wait) for contender in CONTENDERS]
     classifiers = [read(folder / contender.name) for contender in CONTENDERS]
-    test = data.load(DATASET, "test")
+    test = data.load_dataset(DATASET, "test")
     chosen = choose_images(test, classifiers, images)
     shown = []
     for contender, trained, classifier in zip(CONTENDERS, described, classifiers, strict=True):

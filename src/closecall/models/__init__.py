@@ -12,9 +12,9 @@ from closecall.models.capsnet import CapsNet
 from closecall.models.cnn import CNN, PaperConv2d
 from closecall.models.cnn_baseline import CNNBaseline
 from closecall.models.dnn import DNN
-from closecall.models.registry import MODELS, Classifier, build, kind_of
+from closecall.models.registry import MODELS, TrainableModel, build, kind_of
 from closecall.models.size import count_parameters, count_units
-from closecall.models.store import describe, load, save
+from closecall.models.store import describe, load_model, save_model
 from closecall.models.zoo import zoo_names
 
 __all__ = [
@@ -24,14 +24,14 @@ __all__ = [
     "Block",
     "CNNBaseline",
     "CapsNet",
-    "Classifier",
     "PaperConv2d",
+    "TrainableModel",
     "build",
     "count_parameters",
     "count_units",
     "describe",
     "kind_of",
-    "load",
-    "save",
+    "load_model",
+    "save_model",
     "zoo_names",
 ]

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from closecall.models.cnn import PaperConv2d
-from closecall.models.registry import as_classifier
+from closecall.models.registry import as_trainable
 
 OPSET = 17
 
@@ -22,7 +22,7 @@ def onnx_bytes(model: nn.Module) -> bytes:
     """
     exported = _with_ordinary_convolutions(copy.deepcopy(model)).eval()
     file = io.BytesIO()
-    example = torch.zeros(1, *as_classifier(model).input_shape)
+    example = torch.zeros(1, *as_trainable(model).input_shape)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.onnx.export(

@@ -29,7 +29,7 @@ MODELS: dict[str, type[nn.Module]] = {
 }
 
 
-class Classifier(Protocol):
+class TrainableModel(Protocol):
     """What closecall's own models have beyond a plain module."""
 
     input_shape: tuple[int, int, int]
@@ -99,9 +99,9 @@ def kind_of(model: nn.Module) -> str:
     )
 
 
-def as_classifier(model: nn.Module) -> Classifier:
-    """See a module as a classifier, or say what it lacks."""
+def as_trainable(model: nn.Module) -> TrainableModel:
+    """See a module as one that can be trained and saved, or say what it lacks."""
     missing = [name for name in ("input_shape", "classes", "config") if not hasattr(model, name)]
     if missing:
         raise ModelError(f"{type(model).__name__} cannot be trained or saved here: it has no `{missing[0]}`.")
-    return cast("Classifier", model)
+    return cast("TrainableModel", model)

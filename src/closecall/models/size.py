@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from closecall.models.registry import as_classifier
+from closecall.models.registry import as_trainable
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -24,7 +24,7 @@ def count_units(model: nn.Module) -> int:
     hooks = [layer.register_forward_hook(record) for layer in counted]
     try:
         with torch.no_grad():
-            model(torch.zeros(1, *as_classifier(model).input_shape))
+            model(torch.zeros(1, *as_trainable(model).input_shape))
     finally:
         for hook in hooks:
             hook.remove()

@@ -17,7 +17,7 @@ from closecall._version import __version__
 from closecall.errors import ModelError
 from closecall.files import write_whole
 from closecall.models.export import onnx_bytes
-from closecall.models.registry import as_classifier, build, kind_of
+from closecall.models.registry import as_trainable, build, kind_of
 from closecall.models.size import count_parameters, count_units
 from closecall.models.zoo import ZOO_PREFIX, zoo_files
 
@@ -25,7 +25,7 @@ PARTIAL = ".*.part"
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 
-def save(model: nn.Module, folder: str | Path, **metadata: Any) -> None:
+def save_model(model: nn.Module, folder: str | Path, **metadata: Any) -> None:
     """Write `model.safetensors`, `model.json` (architecture and metadata) and `model.onnx` into a folder."""
     folder = Path(folder)
     try:
@@ -48,7 +48,7 @@ def description_bytes(model: nn.Module, metadata: Mapping[str, Any]) -> bytes:
     """Give a model's architecture, size and metadata as the content of a JSON file."""
     described = {
         "kind": kind_of(model),
-        "config": as_classifier(model).config(),
+        "config": as_trainable(model).config(),
         "parameters": count_parameters(model),
         "units": count_units(model),
         **metadata,
@@ -57,8 +57,12 @@ def description_bytes(model: nn.Module, metadata: Mapping[str, Any]) -> bytes:
     return (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def load(source: str | Path) -> nn.Module:
-    """Load a model, ready to classify, from a folder that `save` wrote or from the zoo as `zoo:NAME`."""
+def load_model(source: str | Path) -> nn.Module:
+    """Load a trained model as a torch module, ready to classify.
+
+    Args:
+        source: A folder that `save_model` or `closecall train` wrote, or "zoo:NAME".
+    """
     weights, description = _files(source)
     described = _read_description(description)
     model = build(described["kind"], described["config"])

@@ -14,7 +14,7 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 
 def zoo_names() -> list[str]:
-    """List the names that `closecall.models.load("zoo:NAME")` knows."""
+    """List the names that `closecall.models.load_model("zoo:NAME")` knows."""
     return sorted(path.stem for path in WEIGHTS.glob("*.json"))
 
 

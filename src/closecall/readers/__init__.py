@@ -15,9 +15,13 @@ PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 
 def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifier:
-    """Read an nn.Module in eval mode, an `.onnx` file, a folder that `closecall train` wrote, or `zoo:NAME`.
+    """Read a model once, to ask many questions about it: `nearest`, `certify`, `ideal` and `attack` take it.
 
     What is read is compared with the original on random images before it is given back.
+
+    Args:
+        model: An nn.Module in eval mode, a path to .onnx, a folder from `closecall train`, or "zoo:NAME".
+        input_shape: The shape of one image, such as (1, 28, 28), for a model that leaves it open.
     """
     if input_shape is not None:
         input_shape = _checked(input_shape)
@@ -36,9 +40,9 @@ def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifie
             "the module, or export it to ONNX."
         )
     if str(model).startswith("zoo:") or path.is_dir():
-        from closecall.models import load
+        from closecall.models import load_model
 
-        return _read_module(load(model), input_shape, str(model))
+        return _read_module(load_model(model), input_shape, str(model))
     if path.suffix.lower() != ".onnx":
         raise ModelError(
             f"{path} is not a model: give an .onnx file, a folder written by `closecall train`, or zoo:NAME."

@@ -13,8 +13,8 @@ from torch import nn
 from closecall import data
 from closecall.errors import InputError
 from closecall.files import make_and_try, write_whole
-from closecall.models import build, save
-from closecall.models.registry import as_classifier
+from closecall.models import build, save_model
+from closecall.models.registry import as_trainable
 from closecall.models.store import PARTIAL
 from closecall.train.curves import curves_csv, curves_png
 from closecall.train.loop import evaluate, train
@@ -46,11 +46,11 @@ def train_into(
     images are looked at once, after training.
     """
     folder, console = Path(folder), console or Console(quiet=True)
-    train_set, test_set = data.load(dataset, "train"), data.load(dataset, "test")
+    train_set, test_set = data.load_dataset(dataset, "train"), data.load_dataset(dataset, "test")
     fitting = {"input_shape": train_set.input_shape, "classes": train_set.classes}
     model = build(kind, {**fitting, **config}, seed=plan.seed)
     prepare_folder(folder, resume=resume, overwrite=overwrite)
-    about = Started(kind, as_classifier(model).config(), dataset, plan).to_json()
+    about = Started(kind, as_trainable(model).config(), dataset, plan).to_json()
     learned = len(train_set) - plan.held_out(len(train_set))
     with showing_progress(console, plan.epochs, learned) as listener:
         checkpoint = folder / CHECKPOINT
@@ -103,7 +103,7 @@ def _description(dataset: str, plan: TrainingPlan, run: TrainingRun, accuracy: f
 
 
 def _write(folder: Path, model: nn.Module, run: TrainingRun, described: dict[str, Any], title: str) -> None:
-    save(model, folder, **described)
+    save_model(model, folder, **described)
     try:
         write_whole(folder / "curves.csv", curves_csv(run.history))
         write_whole(folder / "curves.png", curves_png(run.history, run.best_epoch, title))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from closecall.data import Dataset
 from closecall.errors import InputError, TrainingError
-from closecall.models.registry import as_classifier
+from closecall.models.registry import as_trainable
 from closecall.train.batches import Epoch, Images, fingerprint, shuffle, split
 from closecall.train.checkpoint import Weights, broken_checkpoint, load_checkpoint, restore, save_checkpoint
 from closecall.train.interrupt import holding_interrupts
@@ -250,7 +250,7 @@ def count_correct(scores: Tensor, labels: Tensor) -> int:
 
 def check_fit(model: nn.Module, dataset: Dataset) -> None:
     """Raise InputError when a data set's images or labels do not fit a model."""
-    classifier = as_classifier(model)
+    classifier = as_trainable(model)
     if tuple(dataset.input_shape) != tuple(classifier.input_shape):
         raise InputError(
             f"The model takes images of shape {tuple(classifier.input_shape)} but {dataset.name} has "

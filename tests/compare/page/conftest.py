@@ -28,7 +28,7 @@ from closecall.compare.results import (
     TransformRow,
 )
 
-DIGITS = data.load("digits", "test")
+DIGITS = data.load_dataset("digits", "test")
 IMAGES = list(range(10))
 ACCURACY = {"dnn": 0.955, "cnn": 0.9722, "cnn-baseline": 0.981, "capsnet": 0.9861}
 MODELS = list(ACCURACY)

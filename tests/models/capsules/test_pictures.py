@@ -30,14 +30,14 @@ NAMES = tuple("0123456789")
 
 @pytest.fixture(scope="module")
 def trained() -> CapsNet:
-    network = models.load("zoo:mnist-caps")
+    network = models.load_model("zoo:mnist-caps")
     assert isinstance(network, CapsNet)
     return network
 
 
 @pytest.fixture(scope="module")
 def digits() -> Dataset:
-    return data.load("mnist", "test").subset(np.arange(1000))
+    return data.load_dataset("mnist", "test").subset(np.arange(1000))
 
 
 def drawn(axes: object) -> np.ndarray:

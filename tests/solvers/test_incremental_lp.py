@@ -132,7 +132,7 @@ def test_a_cutoff_below_the_optimum_is_proven_to_be_below_it() -> None:
     assert cut > 5
 
 
-def test_added_rows_and_changed_rows_count() -> None:
+def test_added_rows_count() -> None:
     for seed in range(20):
         milp = random_lp(seed)
         program = WarmProgram(milp)
@@ -158,8 +158,6 @@ def test_added_rows_and_changed_rows_count() -> None:
             assert reached == pytest.approx(expected, abs=1e-7)
             assert reached >= value - 1e-9
             assert program.safe_bound() == pytest.approx(expected, abs=1e-6)
-        program.set_row_bounds(milp.rows, -np.inf, np.inf)
-        assert program.solve()[1] == pytest.approx(value, abs=1e-7)
 
 
 def test_an_unbounded_column_gives_no_bound_but_never_a_wrong_one() -> None:

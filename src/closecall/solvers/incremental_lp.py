@@ -131,13 +131,6 @@ class WarmProgram:
         )
         self._strategy = _DUAL
 
-    def set_row_bounds(self, row: int, lower: float, upper: float) -> None:
-        """Change the bounds of one row; the next solve is by the dual simplex."""
-        self._bound = None
-        self.row_lower[row], self.row_upper[row] = lower, upper
-        self._highs.changeRowBounds(row, lower, upper)
-        self._strategy = _DUAL
-
     def add_row(self, columns: Indices, entries: Vector, lower: float, upper: float) -> None:
         """Require lower ≤ entries·v[columns] ≤ upper too."""
         self._bound = None

@@ -31,6 +31,7 @@ from closecall.question.question import DEFAULT_MARGIN
 from closecall.readers import Classifier, read
 from closecall.solvers import solve
 from closecall.verdict.naming import class_named
+from closecall.verdict.notebook import image_html
 
 IdealOutcome = Literal["ideal", "optimal for costs", "unresolved"]
 
@@ -73,6 +74,13 @@ class Ideal:
             f"Best image found of class {target}: lead {self.lead:.6g}, proven that none has more than "
             f"{self.lead_bound:.6g}."
         )
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return image_html(self.image, self.summary(), f"seen as {self.predicted}")
 
     def to_json(self) -> dict[str, Any]:
         """All but the arrays, ready for JSON."""

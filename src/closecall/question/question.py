@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Question:
     ReLU outputs: y_t ≥ ρ·y_j and y_t ≥ margin, since all-zero outputs would satisfy the first alone.
     """
 
-    image: Vector
+    image: Vector = field(repr=False)
     label: int
     classes: int
     target: int | None = None

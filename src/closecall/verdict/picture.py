@@ -16,6 +16,7 @@ Pixels = NDArray[np.float64]
 
 BEFORE, AFTER, FAINT = "#4c78a8", "#e45756", "#6b6b6b"
 MOST_BARS = 16
+NORM_TITLES = {"l1": "L1", "l2": "L2", "linf": "L∞", "l0": "L0"}
 
 
 def verdict_picture(verdict: Verdict, class_names: tuple[str, ...]) -> bytes:
@@ -51,7 +52,7 @@ def image_picture(image: NDArray[np.float32], title: str, low: float = 0.0, high
 
 def headline(verdict: Verdict, class_names: tuple[str, ...]) -> str:
     """What was found, in one line."""
-    norm = {"l1": "L1", "l2": "L2", "linf": "L∞", "l0": "L0"}[verdict.norm]
+    norm = NORM_TITLES[verdict.norm]
     if verdict.distance is None or verdict.predicted_after is None:
         if verdict.outcome == "robust" and verdict.radius is not None:
             return f"no adversarial within {norm} distance {verdict.radius:g} (proven)"
@@ -108,15 +109,21 @@ def draw_image(axes: Any, image: NDArray[Any], low: float, high: float, title: s
 
 def draw_difference(figure: Any, axes: Any, difference: Pixels) -> None:
     """Blue where pixels fell, red where they rose, on a scale that is the same both ways."""
-    shown = as_picture(difference)
-    if shown.ndim == 3:
-        shown = np.take_along_axis(shown, np.abs(shown).argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
+    shown = strongest_channel(as_picture(difference))
     largest = float(np.abs(shown).max(initial=0.0)) or 1.0
     drawn = axes.imshow(shown, cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
     draw_scale(figure, axes, drawn, *shown.shape)
     changed = int((np.abs(difference) > 1e-6).sum())
     axes.set_title(f"difference: {changed} of {difference.size} values", fontsize=10)
     bare(axes)
+
+
+def strongest_channel(difference: Pixels) -> Pixels:
+    """(height, width): of several colours the one that changed most."""
+    if difference.ndim == 2:
+        return difference
+    strongest = np.abs(difference).argmax(axis=2)[:, :, None]
+    return np.take_along_axis(difference, strongest, axis=2)[:, :, 0]
 
 
 def draw_scale(figure: Any, axes: Any, drawn: Any, height: int, width: int) -> None:

@@ -42,7 +42,7 @@ class Verdict:
     outcome: Outcome
     distance: float | None
     lower_bound: float
-    question: Question = field(repr=False)
+    question: Question
     effort: Effort
     predicted_before: int
     predicted_after: int | None
@@ -140,6 +140,15 @@ class Verdict:
             )
             return f"Robust: proven that no image {where} changes the verdict by the margin {self.margin:g}."
         return f"Unresolved: proven only that no image is nearer than {low}; allow more time."
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from closecall.verdict.notebook import verdict_html
+
+        return verdict_html(self)
 
     def to_json(self) -> dict[str, Any]:
         """All but the arrays in one flat record, ready for JSON."""

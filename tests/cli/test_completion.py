@@ -43,7 +43,7 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("closecall nearest --norm l", {"l1", "l2", "linf", "l0"}),
         ("closecall nearest --solver g", {"gurobi"}),
-        ("closecall certify --method mi", {"milp", "milp-basic"}),
+        ("closecall certify --method mi", {"milp", "milp-improved", "milp-basic"}),
         ("closecall nearest --model zoo:mnist-dnn", {f"zoo:mnist-dnn{k}" for k in range(1, 6)}),
         ("closecall train --dataset fa", {"fashion"}),
         ("closecall exp", {"export-milp"}),

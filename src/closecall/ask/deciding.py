@@ -35,7 +35,6 @@ def decide(
     witness = None if replayed is None else replayed.image
     accepts = Wanted(question.label, question.target).won
     png = None if witness is None else replay_png(classifier.engines, witness, question.pixel_range, accepts)
-    engine = finding.engine or ("our own search" if effort.method == "auto" else effort.solver)
     original = question.image.astype(np.float32).reshape(classifier.network.input_shape)
     return Verdict(
         outcome=outcome,
@@ -48,11 +47,11 @@ def decide(
         seconds=clock.seconds,
         seconds_by_stage=clock.by_stage,
         nodes=finding.nodes,
-        engine=engine,
+        engine=finding.engine,
         why=finding.why,
         replayed=replayed is not None,
         network_sha256=classifier.network.fingerprint,
-        tolerances=tolerances_behind(engine),
+        tolerances=tolerances_behind(finding.engine),
         image=original,
         witness=witness,
         scores_before=scores_of(classifier, original),

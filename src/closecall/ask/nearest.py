@@ -65,7 +65,8 @@ def nearest(
         pixel_range: The least and the largest value of a pixel.
         costs: The paper's extra costs; the answer is then optimal for them, not nearest.
         solver: "highs", "scip", "gurobi" or "cplex", for what is left to a MILP solver.
-        method: "auto" (our own search), "milp" (a solver, tight model) or "milp-basic" (the paper's model).
+        method: "auto" (our own search), "milp" (a solver, tight model), "milp-improved" or "milp-basic" (the
+            paper's models).
         time_limit: Seconds for everything; an interval is given when they are over.
         threads: Threads of the search.
         gap: The relative gap between distance and lower bound to stop at.
@@ -115,7 +116,8 @@ def certify(
         outputs: "logits", or "relu" for a ReLU on the class scores, as the paper has it.
         pixel_range: The least and the largest value of a pixel.
         solver: "highs", "scip", "gurobi" or "cplex", for what is left to a MILP solver.
-        method: "auto" (our own search), "milp" (a solver, tight model) or "milp-basic" (the paper's model).
+        method: "auto" (our own search), "milp" (a solver, tight model), "milp-improved" or "milp-basic" (the
+            paper's models).
         time_limit: Seconds for everything.
         threads: Threads of the search.
         input_shape: The shape of one image, for a model that leaves it open.

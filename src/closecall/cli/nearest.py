@@ -99,7 +99,7 @@ def ask(
 
 def explain(verdict: Verdict) -> None:
     """On stderr: what answered, why it was asked, how exact it is, and where the seconds went."""
-    lines = [f"Answered by {verdict.engine}.", *(f"Why: {reason}." for reason in verdict.why)]
+    lines = [f"Answered by {verdict.engine or 'nobody yet'}.", *(f"Why: {reason}." for reason in verdict.why)]
     lines.append(
         "Exact to " + ", ".join(f"{name} {value:g}" for name, value in verdict.tolerances.items()) + "."
     )

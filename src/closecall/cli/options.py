@@ -198,7 +198,7 @@ class EffortOptions:
         str,
         typer.Option(
             "--method",
-            help="auto, milp or milp-basic.",
+            help="auto, milp, milp-improved or milp-basic.",
             rich_help_panel=SEARCH,
             autocompletion=c.one_of(*METHOD_NAMES),
         ),

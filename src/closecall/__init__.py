@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from closecall._version import __version__
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from closecall.question.question import Question
     from closecall.readers import Classifier, read
     from closecall.verdict.verdict import Verdict
+
+# Whoever wants to watch a search gives this logger, or that of a room, a handler and a level.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Names are imported when first used, so that `import closecall` does not wait for torch or scipy.
 _HOMES = {

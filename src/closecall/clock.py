@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -9,6 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 
 class OutOfTimeError(Exception):
@@ -54,7 +57,9 @@ class Clock:
         try:
             yield
         finally:
-            self.by_stage[name] = self.by_stage.get(name, 0.0) + time.perf_counter() - began
+            took = time.perf_counter() - began
+            self.by_stage[name] = self.by_stage.get(name, 0.0) + took
+            log.debug("%s took %.3f s", name, took)
 
     @contextmanager
     def noting_interrupts(self) -> Iterator[None]:

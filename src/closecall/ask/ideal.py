@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -32,6 +33,8 @@ from closecall.readers import Classifier, read
 from closecall.solvers import solve
 from closecall.verdict.naming import class_named
 from closecall.verdict.notebook import image_html
+
+log = logging.getLogger(__name__)
 
 IdealOutcome = Literal["ideal", "optimal for costs", "unresolved"]
 
@@ -126,13 +129,16 @@ def ideal(
     low, high = pixel_limits(pixel_range)
     middle = np.full(network.input_size, (low + high) / 2)
     domain = Domain(middle, np.full_like(middle, low), np.full_like(middle, high), norm_named("linf"))
+    log.info("asked for the ideal image of class %d: %r", wanted, effort)
     with clock.stage("read"):
         classifier.prepare()
         scaled = network if costs is not None and costs.any else balanced(network, domain)
     search = Search(scaled, domain, wanted, costs or Costs(), effort)
     with clock.noting_interrupts(), suppress(KeyboardInterrupt):
         search.run(clock, on_progress)
-    return best_example(classifier, search, clock)
+    found = best_example(classifier, search, clock)
+    log.info("found: %s", found)
+    return found
 
 
 class Search:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from closecall.search.methods import search
 from closecall.search.problem import Finding, Problem
 from closecall.verdict.replay import Replay, Wanted, replay
 from closecall.verdict.verdict import Verdict
+
+log = logging.getLogger(__name__)
 
 # The search aims at a little less than the gap, which leaves room for rounding the witness to float32.
 SAFETY = 0.9
@@ -142,6 +145,7 @@ def answer(
     on_progress: OnProgress | None = None,
 ) -> Verdict:
     """Search, replay, decide."""
+    log.info("asked for %s: %r, %r", "the nearest image" if nearest else "any image", question, effort)
     predicted = classifier.predict(question.image)
     replayed: Replay | None
     if Wanted(question.label, question.target).accepts(predicted):
@@ -155,14 +159,20 @@ def answer(
             classifier.prepare()
         problem = problem_of(classifier, question, effort, clock, nearest, costs, on_progress)
         finding = search(problem, effort.method)
+        log.info(
+            "%s: %s, nothing nearer than %.6g", finding.engine, found_by(finding, problem), finding.lower
+        )
         with clock.stage("replay"), holding_interrupts_back():
             replayed = replay_found(classifier, question, finding)
     with holding_interrupts_back():
         verdict = decide(
             classifier, question, effort, finding, replayed, predicted=predicted, clock=clock, costs=costs
         )
-    # Who asks whether there is any within the radius is not told which is the nearest.
-    return verdict if nearest or verdict.outcome != "nearest" else replace(verdict, outcome="adversarial")
+    if not nearest and verdict.outcome == "nearest":
+        # Who asks whether there is any within the radius is not told which is the nearest.
+        verdict = replace(verdict, outcome="adversarial")
+    log.info("verdict: %s", verdict)
+    return verdict
 
 
 def problem_of(
@@ -191,10 +201,19 @@ def problem_of(
     )
 
 
+def found_by(finding: Finding, problem: Problem) -> str:
+    """What a search has found, for the log."""
+    if finding.witness is None:
+        return "no witness"
+    return f"a witness at {problem.domain.distance(finding.witness):.6g}"
+
+
 def replay_found(classifier: Classifier, question: Question, finding: Finding) -> Replay | None:
     """The witness as the original engines see it, if there is one and it holds."""
     if finding.witness is None:
         return None
     accepts = Wanted(question.label, question.target).won
     network = network_asked(classifier, question)
-    return replay(classifier, network, question.domain(), question.goal(), finding.witness, accepts)
+    held = replay(classifier, network, question.domain(), question.goal(), finding.witness, accepts)
+    log.debug("replayed in float32: %s", "does not hold" if held is None else f"holds at {held.distance:.6g}")
+    return held

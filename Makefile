@@ -1,7 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
+SMOKE := build/smoke
 
-.PHONY: demo test lint clean
+.PHONY: demo test quick coverage lint dev docs notebooks package smoke clean
 
 demo: .venv/.installed
 	$(BIN)/closecall demo --out runs/demo
@@ -10,6 +11,12 @@ demo: .venv/.installed
 test: .venv/.installed-dev lint
 	$(BIN)/pytest -n 2 -q
 
+quick: .venv/.installed-dev
+	$(BIN)/pytest -n 2 -q -m "not slow"
+
+coverage: .venv/.installed-dev
+	$(BIN)/pytest -n 2 -q --cov --cov-report=term
+
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -17,8 +24,30 @@ lint: .venv/.installed-dev
 	$(BIN)/mypy benchmarks scripts
 	$(BIN)/lint-imports
 
+dev: .venv/.installed-dev
+
+docs: .venv/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The examples as GitHub shows them: executed anew, with what they print and draw.
+notebooks: .venv/.installed-dev
+	$(BIN)/python scripts/run_notebooks.py examples/*.ipynb
+
+package: .venv/.installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+# Both archives in an environment that has nothing but what pip brings along for them.
+smoke: package
+	rm -rf $(SMOKE)
+	$(PYTHON) -m venv $(SMOKE)
+	$(SMOKE)/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	$(SMOKE)/bin/python scripts/smoke.py
+	$(SMOKE)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/*.tar.gz
+	$(SMOKE)/bin/python scripts/smoke.py
+
 clean:
-	rm -rf .venv build dist runs
+	rm -rf .venv build dist runs site .coverage .coverage.*
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -29,4 +58,8 @@ clean:
 
 .venv/.installed-dev: .venv/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,scip,gurobi,cplex]"
+	touch $@
+
+.venv/.installed-docs: .venv/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	touch $@

@@ -14,6 +14,7 @@ test: .venv/.installed-dev lint
 quick: .venv/.installed-dev
 	$(BIN)/pytest -n 2 -q -m "not slow"
 
+# A third slower than the tests alone, so it is not part of `make test`.
 coverage: .venv/.installed-dev
 	$(BIN)/pytest -n 2 -q --cov --cov-report=term
 

@@ -1,6 +1,6 @@
 """Execute notebooks and keep what they print and draw, so that a reader sees it without running them.
 
-    python scripts/run_notebooks.py examples/*.ipynb
+python scripts/run_notebooks.py examples/*.ipynb
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ SECONDS_FOR_A_CELL = 300
 
 
 def execute(path: Path) -> nbformat.NotebookNode:
-    """The notebook with the outputs of a run of its own, and without the times that would differ each time."""
+    """The notebook with the outputs of a new run, and without the times, which differ each time."""
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=SECONDS_FOR_A_CELL, record_timing=False).execute(cwd=str(path.parent))
+    client = NotebookClient(notebook, timeout=SECONDS_FOR_A_CELL, record_timing=False, coalesce_streams=True)
+    client.execute(cwd=str(path.parent))
     notebook.metadata.language_info = {"name": "python"}
     return notebook
 

@@ -17,6 +17,31 @@ settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell does for what it runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+TESTS = Path(__file__).parent
+
+
+def listed_as_slow() -> set[str]:
+    """The lines of slow.txt, each of which must name a folder, a file or a test that is there."""
+    written = (TESTS / "slow.txt").read_text(encoding="utf-8").splitlines()
+    lines = {line.strip() for line in written if line.strip() and not line.startswith("#")}
+    for line in lines:
+        place, _, test = line.partition("::")
+        path = TESTS.parent / place
+        if not path.exists() or (test and f"def {test}(" not in path.read_text(encoding="utf-8")):
+            raise pytest.UsageError(
+                f"tests/slow.txt lists {line}, which is not there: mend or remove the line."
+            )
+    return lines
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow = listed_as_slow()
+    for item in items:
+        place = item.path.relative_to(TESTS.parent)
+        test = f"{place.as_posix()}::{item.name.partition('[')[0]}"
+        if slow.intersection([test, place.as_posix(), *(folder.as_posix() for folder in place.parents)]):
+            item.add_marker("slow")
+
 
 @pytest.fixture(scope="session")
 def brightest(tmp_path_factory: pytest.TempPathFactory) -> Path:

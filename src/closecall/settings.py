@@ -198,10 +198,6 @@ class Climbs:
     # is asked for by default.
     worth_a_region: float = 1 - 1e-4
 
-    # Where to look for a witness beyond a solver's point, as shares of its shift: the solver's tolerance may
-    # have left it just short of the goal. By trial.
-    beyond: tuple[float, ...] = (1.0, 1.0 + 1e-7, 1.0 + 1e-6, 1.0 + 1e-5)
-
     # Scores by which a second LP must pass the goal where none of these is a witness. By trial.
     firmer_by: float = 1e-6
 

@@ -17,7 +17,7 @@ def search_by_batches(problem: Problem, seconds: float) -> None:
     All of it within so many seconds from the beginning of the whole search, but in half as many from now on
     where most of them are over.
     """
-    from closecall.search.crown import TooLargeError  # waits for torch
+    from closecall.search.crown import TooLargeError, search  # waits for torch
 
     clock, network = problem.clock, problem.simplified
     now = time.perf_counter()
@@ -30,42 +30,9 @@ def search_by_batches(problem: Problem, seconds: float) -> None:
         return
     try:
         with clock.stage("search"):
-            refute_and_shrink(problem, until)
+            search(problem, until)
     except TooLargeError:
         search_coarsely(problem)
-
-
-def refute_and_shrink(problem: Problem, until: float) -> None:
-    from closecall.search.crown import Watch, refute, shrink
-
-    incumbent, statistics = problem.incumbent, problem.incumbent.statistics
-    begun_at = statistics.nodes
-
-    def on_progress(lower: float, upper: float, nodes: int, seconds: float) -> None:  # noqa: ARG001
-        statistics.nodes = begun_at + nodes
-        incumbent.prove(lower)
-        incumbent.tell_now_and_then()
-
-    watch = Watch(on_progress, incumbent.offer)
-    question = (problem.simplified, problem.domain, problem.goal)
-    if incumbent.witness is None:
-        left = max(0.0, until - time.perf_counter())
-        outcome = refute(*question, seconds=left, threads=problem.threads, watch=watch)
-        statistics.nodes = begun_at = begun_at + outcome.nodes
-        if outcome.status == "proven":
-            incumbent.prove(incumbent.proves(problem.domain.radius))
-        incumbent.prove(outcome.lower)
-        if outcome.status == "interrupted":
-            raise KeyboardInterrupt
-    if incumbent.witness is not None and problem.nearest:
-        left = max(0.0, until - time.perf_counter())
-        _, outcome = shrink(
-            *question, incumbent.witness, gap=problem.gap, seconds=left, threads=problem.threads, watch=watch
-        )
-        statistics.nodes = begun_at + outcome.nodes
-        incumbent.prove(outcome.lower)
-        if outcome.status == "interrupted":
-            raise KeyboardInterrupt
 
 
 def search_coarsely(problem: Problem) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable
 from typing import Literal
 
+from closecall.clock import out_of_time
 from closecall.search.problem import Problem
 from closecall.settings import Radii
 
@@ -46,19 +48,24 @@ def prove_by_radii(
     problem: Problem,
     settings: Radii,
     prove: Callable[[float, float], Attempt],
+    *,
     lower: Callable[[], float] | None = None,
+    until: float | None = None,
 ) -> None:
     """Have radii proven, each until its perf_counter time, for as long as that gets anywhere.
 
-    `lower` says what is proven already, by default for all cases.
+    `lower` says what is proven already, by default for all cases; `until`, by default the end of the limit,
+    is a perf_counter time.
     """
-    incumbent, clock = problem.incumbent, problem.clock
-    schedule = Schedule(settings)
-    while not incumbent.settled and clock.left > 0:
+    incumbent, schedule = problem.incumbent, Schedule(settings)
+    end = problem.clock.deadline if until is None else until
+    while not incumbent.settled and not out_of_time(end):
+        problem.clock.check()
         radius = schedule.next(incumbent.lower if lower is None else lower(), incumbent.wanted)
         whole_way = radius >= incumbent.wanted
         share = settings.share_for_the_whole_way if whole_way else settings.share_of_time
-        attempt = prove(radius, clock.share(share if math.isfinite(radius) else 1.0))
+        now = time.perf_counter()
+        attempt = prove(radius, now + (share if math.isfinite(radius) else 1.0) * (end - now))
         log.debug("radius %.6g of %.6g: %s", radius, incumbent.wanted, attempt)
         if attempt == "stuck":
             return

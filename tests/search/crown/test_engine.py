@@ -3,21 +3,68 @@
 from __future__ import annotations
 
 import logging
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
+from closecall.clock import Clock
+from closecall.milp import OnProgress
 from closecall.network import Network, Node
 from closecall.network.layers import Affine, Relu
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
 from closecall.question.norms import norm_named
-from closecall.search.crown import Watch, approach, refute, shrink
-from closecall.settings import Crown, Pace, Settings, Sweeps
+from closecall.search.crown import approach, search
+from closecall.search.incumbent import Incumbent
+from closecall.search.problem import Problem
+from closecall.settings import DEFAULT, Crown, Pace, Settings, Sweeps
 
 from .conftest import Vector, random_network, random_question, true_distance
 
 NORMS = ("l1", "l2", "linf")
+
+
+def problem_of(
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    *,
+    nearest: bool,
+    settings: Settings = DEFAULT,
+    on_progress: OnProgress | None = None,
+) -> Problem:
+    clock = Clock(120.0)
+    return Problem(
+        network, domain, goal, clock, nearest=nearest, gap=1e-4, settings=settings, on_progress=on_progress
+    )
+
+
+def refute(
+    network: Network, domain: Domain, goal: Goal, *, seconds: float, settings: Settings = DEFAULT
+) -> Incumbent:
+    """Ask for any witness."""
+    problem = problem_of(network, domain, goal, nearest=False, settings=settings)
+    search(problem, time.perf_counter() + seconds)
+    return problem.incumbent
+
+
+def shrink(
+    network: Network,
+    domain: Domain,
+    goal: Goal,
+    witness: Vector,
+    *,
+    seconds: float,
+    on_progress: OnProgress | None = None,
+) -> Incumbent:
+    """Ask for the nearest witness, from a known one on."""
+    problem = problem_of(network, domain, goal, nearest=True, on_progress=on_progress)
+    with suppress(KeyboardInterrupt):
+        problem.incumbent.offer(witness)
+        search(problem, time.perf_counter() + seconds)
+    return problem.incumbent
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -30,12 +77,10 @@ def test_refute_agrees_with_the_exact_distance(seed: int, pooled: bool, norm: st
     far = truth if np.isfinite(truth) else 10.0
     for share in (0.3, 0.999, 1.001):
         outcome = refute(network, domain.within(share * far), goal, seconds=60)
-        assert outcome.lower <= truth * (1 + 1e-6)
         if share * far < truth:
-            assert outcome.status == "proven"
-            assert outcome.lower == pytest.approx(share * far)
+            assert outcome.witness is None
+            assert outcome.lower == np.inf
         else:
-            assert outcome.status == "witness"
             assert_witness(network, domain.within(share * far), goal, outcome.witness)
 
 
@@ -49,12 +94,11 @@ def test_tightened_units_change_no_answer(norm: str, caplog: pytest.LogCaptureFi
     truth = true_distance(network, domain, goal)
     with caplog.at_level(logging.DEBUG, "closecall.search.crown"):
         inside = refute(network, domain.within(0.999 * truth), goal, seconds=60, settings=settings)
-        assert inside.status == "proven"
+        assert inside.lower == np.inf
         assert "tightening begins" in caplog.text
-        assert f"radius {inside.lower:g} proven" in caplog.text
-    assert inside.lower == pytest.approx(0.999 * truth)
+        assert f"radius {0.999 * truth:g} proven" in caplog.text
     beyond = refute(network, domain.within(1.001 * truth), goal, seconds=60, settings=settings)
-    assert beyond.status == "witness"
+    assert beyond.witness is not None
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -65,15 +109,15 @@ def test_shrink_finds_the_nearest(seed: int, pooled: bool, norm: str) -> None:
     domain, goal = random_question(network, seed, norm, targeted=seed % 2 == 0)
     truth = true_distance(network, domain, goal)
     found = refute(network, domain, goal, seconds=60)
-    assert (found.status == "witness") == np.isfinite(truth)
+    assert (found.witness is not None) == np.isfinite(truth)
     if found.witness is None:
         return
-    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=60)
-    assert outcome.status == "proven"
-    assert_witness(network, domain, goal, nearest)
-    assert outcome.lower <= truth * (1 + 1e-6)
-    assert domain.distance(nearest) * (1 - 1.0001e-4) <= outcome.lower
-    assert domain.distance(nearest) == pytest.approx(truth, rel=2e-4)
+    nearest = shrink(network, domain, goal, found.witness, seconds=60)
+    assert nearest.settled
+    assert_witness(network, domain, goal, nearest.witness)
+    assert nearest.lower <= truth * (1 + 1e-6)
+    assert nearest.distance * (1 - 1.0001e-4) <= nearest.lower
+    assert nearest.distance == pytest.approx(truth, rel=2e-4)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -86,13 +130,17 @@ def test_approach_comes_nearer_and_keeps_to_the_goal(pooled: bool, norm: str) ->
         far = refute(network, domain, goal, seconds=60).witness
         if far is None:
             continue
-        near = approach(network, domain, goal, far, gap=1e-4, seconds=60, threads=1)
-        assert_witness(network, domain, goal, near)
-        assert true_distance(network, domain, goal) <= domain.distance(near) * (1 + 1e-6)
-        shares.append(domain.distance(near) / domain.distance(far))
-        hurried = approach(network, domain, goal, far, gap=1e-4, seconds=0, threads=1)
-        assert_witness(network, domain, goal, hurried)
-        assert domain.distance(hurried) <= domain.distance(far)
+        for seconds in (60, 0):
+            problem = problem_of(network, domain, goal, nearest=True)
+            problem.incumbent.offer(far)
+            approach(problem, time.perf_counter() + seconds)
+            near = problem.incumbent
+            assert_witness(network, domain, goal, near.witness)
+            assert true_distance(network, domain, goal) <= near.distance * (1 + 1e-6)
+            if seconds:
+                shares.append(near.distance / domain.distance(far))
+            else:
+                assert near.distance <= domain.distance(far)
     assert max(shares) <= 1
     assert min(shares) < 0.9
 
@@ -105,10 +153,9 @@ def test_out_of_time_leaves_a_valid_interval(norm: str, seconds: float) -> None:
     truth = true_distance(network, domain, goal)
     outcome = refute(network, domain, goal, seconds=60 if norm != "l0" else 5)
     assert outcome.witness is not None
-    nearest, outcome = shrink(network, domain, goal, outcome.witness, gap=1e-4, seconds=seconds)
-    assert outcome.status in ("limit", "proven")
-    assert_witness(network, domain, goal, nearest)
-    assert 0.0 <= outcome.lower <= truth * (1 + 1e-6)
+    nearest = shrink(network, domain, goal, outcome.witness, seconds=seconds)
+    assert_witness(network, domain, goal, nearest.witness)
+    assert 0.0 <= nearest.lower <= truth * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("calls", [1, 3])
@@ -127,17 +174,18 @@ def test_ctrl_c_leaves_a_valid_interval(calls: int) -> None:
         if len(seen) == calls:
             raise KeyboardInterrupt
 
-    nearest, outcome = shrink(network, domain, goal, found.witness, gap=1e-4, seconds=60, watch=Watch(stop))
-    assert outcome.status == ("interrupted" if len(seen) == calls else "proven")
-    assert_witness(network, domain, goal, nearest)
-    assert 0.0 <= outcome.lower <= truth * (1 + 1e-6)
+    nearest = shrink(network, domain, goal, found.witness, seconds=60, on_progress=stop)
+    assert nearest.settled or len(seen) == calls
+    assert_witness(network, domain, goal, nearest.witness)
+    assert 0.0 <= nearest.lower <= truth * (1 + 1e-6)
 
 
 def test_the_same_question_has_the_same_answer() -> None:
     network = random_network(1, pooled=True)
     domain, goal = random_question(network, 1, "linf", targeted=False)
     first, second = (refute(network, domain.within(0.4), goal, seconds=60) for _ in range(2))
-    assert (first.status, first.lower, first.nodes) == (second.status, second.lower, second.nodes)
+    assert first.statistics == second.statistics
+    assert (first.lower, first.distance) == (second.lower, second.distance)
 
 
 def test_a_network_beyond_float32_is_not_refuted_falsely() -> None:
@@ -158,7 +206,6 @@ def test_a_network_beyond_float32_is_not_refuted_falsely() -> None:
     goal = Goal((Case(np.array([[-1.0, 1.0]]), np.array([0.001])),))
     assert goal.slack(network.forward((centre + 0.39)[None]))[0] > 0
     outcome = refute(network, domain, goal, seconds=2)
-    assert outcome.status != "proven"
     assert outcome.lower <= 0.39
 
 

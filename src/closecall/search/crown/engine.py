@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -19,13 +18,10 @@ from torch import Tensor
 from closecall.arrays import Vector
 from closecall.bounds.dominated_pooling import without_losers
 from closecall.clock import out_of_time
-from closecall.network import Network
-from closecall.question.domain import Domain
-from closecall.question.goal import Case, Goal
+from closecall.question.goal import Case
 from closecall.search.crown.ball import TorchBall
 from closecall.search.crown.dense_network import TwoPrecisions, dense_network_of
 from closecall.search.crown.intermediate_bounds import IntermediateBounds, intermediate_bounds, sums_of
-from closecall.search.crown.outcome import Outcome, Status, Watch
 from closecall.search.crown.prover import Prover
 from closecall.search.crown.region import UnitPhases, nearest_in_region
 from closecall.search.crown.relaxation import Sums
@@ -33,50 +29,31 @@ from closecall.search.crown.splitting import Part, child_of
 from closecall.search.crown.subproblems import Duals, Objective
 from closecall.search.crown.tightening import Tightening
 from closecall.search.crown.witnesses import WitnessSearch
-from closecall.search.radii import Schedule
-from closecall.settings import DEFAULT, Pace, Settings
+from closecall.search.problem import Problem
+from closecall.search.radii import Attempt, prove_by_radii
+from closecall.settings import Pace
 
 log = logging.getLogger(__name__)
 
 
 class BatchedSearch:
-    """All that is known about one question: the open parts, the nearest witness and the proven radius."""
+    """The open parts of one question."""
 
-    def __init__(
-        self,
-        network: Network,
-        domain: Domain,
-        goal: Goal,
-        seconds: float,
-        watch: Watch,
-        *,
-        gap: float | None = None,
-        settings: Settings = DEFAULT,
-    ) -> None:
-        self.began = time.perf_counter()
-        self.until = self.began + seconds
-        self.goal, self.domain, self.gap, self.watch, self.settings = goal, domain, gap, watch, settings
-        self.crown = settings.crown
-        self.network = network.simplified()
-        self.whole = TwoPrecisions.of(dense_network_of(self.network, settings.sizes))
+    def __init__(self, problem: Problem, until: float) -> None:
+        self.problem, self.until = problem, until
+        self.goal, self.domain, self.settings = problem.goal, problem.domain, problem.settings
+        self.incumbent, self.statistics = problem.incumbent, problem.incumbent.statistics
+        self.crown = self.settings.crown
+        self.network = problem.simplified
+        self.whole = TwoPrecisions.of(dense_network_of(self.network, self.settings.sizes))
         self.networks = self.whole  # as it is within the radius at hand
-        self.ball = TorchBall.of(domain, torch.float64)
-        self.witnesses = WitnessSearch(
-            network,
-            self.whole.double,
-            domain,
-            goal,
-            polish=gap is not None,
-            until=self.until,
-            on_witness=watch.on_witness,
-            settings=settings,
-        )
+        self.ball = TorchBall.of(self.domain, torch.float64)
+        self.witnesses = WitnessSearch(problem, self.whole.double, until)
+        self.any_will_do = True
         self.bounds = IntermediateBounds(torch.zeros(0), torch.zeros(0))
         self.sums = Sums(torch.zeros(0), torch.zeros(0))
         self.open: list[Part] = []
         self.stuck: list[Part] = []
-        self.proven = 0.0  # the largest radius that is
-        self.nodes = 0
 
     @property
     def radius(self) -> float:
@@ -85,79 +62,51 @@ class BatchedSearch:
 
     @property
     def lower(self) -> float:
-        """The radius that is proven, here or by all open parts."""
-        radii = [part.radius for part in (*self.open, *self.stuck)]
-        return max(self.proven, min([self.radius, *radii])) if radii else self.proven
+        """The radius that is proven by all open parts, if there are any."""
+        return min((part.radius for part in (*self.open, *self.stuck)), default=0.0)
 
     def in_time(self) -> bool:
         return not out_of_time(self.until)
 
     def report(self) -> None:
-        if self.watch.on_progress is not None:
-            seconds = time.perf_counter() - self.began
-            self.watch.on_progress(self.lower, self.witnesses.distance, self.nodes, seconds)
+        self.incumbent.prove(min(self.lower, self.radius))
+        self.incumbent.tell_now_and_then()
 
-    def run(self, method: Callable[[], Status]) -> Outcome:
+    def refute(self) -> None:
+        """Find a witness anywhere, or prove that there is none."""
+        if not self.witnesses.everywhere(self.ball):
+            self.prove(self.radius)
+
+    def shrink(self) -> None:
+        """Prove larger and larger radii, up to the incumbent."""
+        self.any_will_do = False
+        self.begin_nowhere()
+        self.keep_below_incumbent()
+        self.witnesses.polish()
+        self.witnesses.close_in(self.ball)
+        prove_by_radii(self.problem, self.crown.radii, self.attempt, until=self.until)
+
+    def attempt(self, radius: float, until: float) -> Attempt:
+        """Try to close the ball of a radius until a perf_counter time."""
+        last, self.until = self.until, until
+        whole_way = radius >= self.incumbent.wanted
         try:
-            status = method()
-        except KeyboardInterrupt:
-            status = "interrupted"
-        seconds = time.perf_counter() - self.began
-        log.debug("%s: %g proven after %d nodes and %.1f s", status, self.lower, self.nodes, seconds)
-        return Outcome(status, self.witnesses.witness, self.lower, self.nodes, seconds)
-
-    def refute(self) -> Status:
-        if self.witnesses.everywhere(self.ball):
-            return "witness"
-        closed = self.prove(self.radius)
-        if self.witnesses.witness is not None:
-            return "witness"
-        return "proven" if closed else "limit"
-
-    def shrink(self, witness: Vector) -> Status:
-        """Prove larger and larger radii, up to the nearest witness.
-
-        A radius short of it that is not proven in its part of the time left is given up for a smaller one.
-        """
-        self.witnesses.accept(witness)
-        self.keep_below_witness()
-        self.witnesses.close_in(self.ball, 1.0 - (self.gap or 0.0))
-        schedule = Schedule(self.crown.radii)
-        while self.proven < self.needed:
-            radius = schedule.next(self.proven, self.needed)
-            whole_way = radius >= self.needed
-            if self.proven_in_time(radius, whole_way=whole_way):
-                continue
-            log.debug("radius %g given up with %d parts open", radius, len(self.open))
-            if whole_way or self.stuck or not self.in_time():
-                return "limit"
-            self.proven = self.lower
-            schedule.falter()
-        return "proven"
-
-    def proven_in_time(self, radius: float, *, whole_way: bool) -> bool:
-        """Try to close the ball of a radius in its part of the time that is left."""
-        radii, until, now = self.crown.radii, self.until, time.perf_counter()
-        share = radii.share_for_the_whole_way if whole_way else radii.share_of_time
-        self.until = now + share * (until - now)
-        try:
-            return self.prove(radius)
+            proven = self.prove(radius)
         finally:
-            self.until = until
-
-    @property
-    def needed(self) -> float:
-        """The radius whose proof would end the search."""
-        return min(self.domain.radius, self.witnesses.distance * (1.0 - (self.gap or 0.0)))
+            self.until = last
+        if proven:
+            return "proven"
+        self.report()
+        return "stuck" if whole_way or self.stuck else "given up"
 
     @property
     def ball_of_use(self) -> TorchBall:
         """Where a witness would be of use, however small the radius of the proof at hand."""
-        return self.ball.within(self.needed)
+        return self.ball.within(self.incumbent.wanted)
 
-    def keep_below_witness(self) -> None:
-        if self.gap is not None and self.needed < self.radius:
-            self.ball = self.ball.within(self.needed)
+    def keep_below_incumbent(self) -> None:
+        if not self.any_will_do and self.incumbent.wanted < self.radius:
+            self.ball = self.ball.within(self.incumbent.wanted)
 
     def prove(self, radius: float) -> bool:
         """Close the ball of a radius; False at a witness without a gap to close, or when time is over."""
@@ -168,18 +117,19 @@ class BatchedSearch:
         self.bound_cases()
         units = int(self.bounds.open.sum())
         log.debug("radius %g: %d open units, %d open cases", radius, units, len(self.open))
-        self.branch(self.nodes + self.crown.quick_nodes)
+        self.branch(self.statistics.nodes + self.crown.quick_nodes)
         if self.open and not self.over():
-            log.debug("%d parts open after %d nodes: tightening begins", len(self.open), self.nodes)
+            log.debug(
+                "%d parts open after %d nodes: tightening begins", len(self.open), self.statistics.nodes
+            )
             self.begin_anew()
             self.bound_cases()
             self.tighten()
             self.branch(math.inf)
         if self.open or self.stuck:
             return False
-        self.proven = max(self.proven, self.radius)
-        log.debug("radius %g proven after %d nodes", self.radius, self.nodes)
-        self.report()
+        log.debug("radius %g proven after %d nodes", self.radius, self.statistics.nodes)
+        self.incumbent.prove(self.incumbent.proves(self.radius))
         return True
 
     def networks_within(self, radius: float) -> TwoPrecisions:
@@ -193,10 +143,10 @@ class BatchedSearch:
     def over(self) -> bool:
         """Whether time is over, the open parts fill the memory, or a witness answers the question."""
         crowded = len(self.open) * self.networks.double.units > self.settings.sizes.most_slopes
-        return crowded or not self.in_time() or (self.gap is None and self.witnesses.witness is not None)
+        return crowded or not self.in_time() or (self.any_will_do and self.incumbent.witness is not None)
 
     def branch(self, nodes: float) -> None:
-        while self.open and self.nodes < nodes and not self.over():
+        while self.open and self.statistics.nodes < nodes and not self.over():
             self.step()
             self.report()
 
@@ -204,6 +154,10 @@ class BatchedSearch:
         """Open all cases again; in this order, so that Ctrl-C between the two finds no part missing."""
         self.open = self.roots()
         self.stuck = []
+
+    def begin_nowhere(self) -> None:
+        """Nothing is open of a proof that was left."""
+        self.open, self.stuck = [], []
 
     def roots(self) -> list[Part]:
         """One part for each case, about which nothing is known yet."""
@@ -225,7 +179,7 @@ class BatchedSearch:
             replace(part, duals=replace(part.duals, slopes=slopes), bounds=self.bounds) for part in self.open
         ]
         self.open = self.bounded(parts, self.crown.case_pace)
-        self.nodes += len(parts)
+        self.statistics.nodes += len(parts)
 
     def bounded(self, parts: list[Part], pace: Pace) -> list[Part]:
         return self.prover().bounded_in_time(parts, pace, self.until)
@@ -262,7 +216,7 @@ class BatchedSearch:
             bounds = tightening.sweep(self.ball, part.bounds, until, branch=branch)
             left = self.bounded([replace(part, bounds=bounds)], self.crown.case_pace)
             self.open = [other for other in self.open if other.case != part.case] + left
-            self.nodes += 1
+            self.statistics.nodes += 1
             if not left:
                 return True
             if left[0].value > (sweeps.worth_a_sweep if branch else sweeps.worth_a_try) * part.value:
@@ -283,7 +237,7 @@ class BatchedSearch:
         leaves = [part for part, unit in decided if unit < 0]
         still_open = self.bounded(children, self.crown.part_pace)
         unproven = [part for part in leaves if not self.close_leaf(part)]
-        self.nodes += len(children)
+        self.statistics.nodes += len(children)
         self.stuck = self.stuck + unproven  # first, so that Ctrl-C in between finds no part missing
         self.open = rest + still_open
 
@@ -293,7 +247,7 @@ class BatchedSearch:
         cases = torch.tensor([part.case for part in parts])
         some = slice(-climbs.from_bounds, None)
         self.witnesses.climb(self.ball_of_use, images[some], cases[some], climbs.steps_from_bounds)
-        self.keep_below_witness()
+        self.keep_below_incumbent()
 
     def close_leaf(self, part: Part) -> bool:
         """All signs are known: ask an LP for the nearest image of the part."""
@@ -302,12 +256,12 @@ class BatchedSearch:
         kept = self.bounds.open  # by splits, or by bounds that hold for images of the case only
         phases, case = UnitPhases(active, kept), self.goal.cases[part.case]
         lower, image = self.nearest_with(phases, case)
-        if image is not None and not self.witnesses.accept_beyond(image):
+        if image is not None and not self.incumbent.offer_beyond(image):
             firmer = Case(case.matrix, case.threshold + self.crown.climbs.firmer_by)
             _, image = self.nearest_with(phases, firmer)
             if image is not None:
-                self.witnesses.accept_beyond(image)
-        self.keep_below_witness()
+                self.incumbent.offer_beyond(image)
+        self.keep_below_incumbent()
         return lower >= self.radius
 
     def nearest_with(self, phases: UnitPhases, case: Case) -> tuple[float, Vector | None]:

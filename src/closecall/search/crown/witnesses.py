@@ -2,96 +2,62 @@
 
 from __future__ import annotations
 
-import logging
-import math
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from closecall.arrays import Vector
 from closecall.clock import out_of_time
-from closecall.network import Network
-from closecall.question.domain import Domain
-from closecall.question.goal import Goal
 from closecall.search.crown.ball import TorchBall
 from closecall.search.crown.case_rows import CaseRows
 from closecall.search.crown.climbing import climbed, forward
 from closecall.search.crown.dense_network import DenseNetwork
 from closecall.search.crown.region import UnitPhases, nearest_in_region
-from closecall.settings import DEFAULT, Settings
-
-log = logging.getLogger(__name__)
+from closecall.search.problem import Problem
 
 
 class WitnessSearch:
-    """The nearest witness so far; `polish` also looks for the nearest one in the same linear region."""
+    """Offers images to the incumbent; if the nearest is wanted, also the nearest of their linear region."""
 
-    def __init__(
-        self,
-        network: Network,
-        dense: DenseNetwork,
-        domain: Domain,
-        goal: Goal,
-        *,
-        polish: bool,
-        until: float,
-        on_witness: Callable[[Vector], object] | None = None,
-        settings: Settings = DEFAULT,
-    ) -> None:
-        self.network, self.dense = network, dense
-        self.domain, self.goal, self.settings = domain, goal, settings
-        self.polish, self.until, self.on_witness = polish, until, on_witness
+    def __init__(self, problem: Problem, dense: DenseNetwork, until: float) -> None:
+        self.incumbent, self.dense, self.until = problem.incumbent, dense, until
+        self.domain, self.goal, self.settings = problem.domain, problem.goal, problem.settings
+        self.nearest = problem.nearest
         self.single = dense.to(torch.float32)
-        self.cases = CaseRows.of(goal)
+        self.cases = CaseRows.of(self.goal)
         self.generator = torch.Generator().manual_seed(0)
-        self.witness: Vector | None = None
-        self.distance = math.inf
-        self.polishing = False
 
     def accept(self, image: Vector) -> bool:
-        """Take an image if it is a witness of the domain and nearer than the last one."""
-        image = self.domain.clip(np.asarray(image, dtype=np.float64).ravel())
-        distance = self.domain.distance(image)
-        if distance > self.domain.radius or distance >= self.distance:
+        """Offer an image; from a new incumbent on, go through linear regions to nearer ones."""
+        if not self.incumbent.offer(image):
             return False
-        if not self.goal.slack(self.network.forward(image[None]))[0] >= 0:
-            return False
-        self.witness, self.distance = image, distance
-        log.debug("witness at distance %g", distance)
-        if self.on_witness is not None:
-            self.on_witness(image)
-        if self.polish and not self.polishing:
-            self.polishing = True
-            while not out_of_time(self.until) and self.stepped_within_region(self.witness):
-                pass
-            self.polishing = False
+        self.polish()
         return True
 
-    def stepped_within_region(self, image: Vector) -> bool:
-        """Go to the nearest witness of the same linear region; False if that is hardly nearer."""
-        before = self.distance
+    def polish(self) -> None:
+        """Go from the incumbent to the nearest witness of its region, and on as long as that pays."""
+        while self.nearest and not out_of_time(self.until) and self.stepped_within_region():
+            pass
+
+    def stepped_within_region(self) -> bool:
+        """Go to the nearest witness of the incumbent's linear region; False if that is hardly nearer."""
+        before, image = self.incumbent.distance, self.incumbent.witness
+        if image is None:
+            return False
         scores, active = forward(self.dense, torch.from_numpy(image)[None])
         slacks = [float(case.slack(scores.numpy())[0]) for case in self.goal.cases]
         case = self.goal.cases[int(np.argmax(slacks))]
         phases = UnitPhases(active[0], kept=torch.ones(self.dense.units, dtype=torch.bool))
-        domain = self.domain.within(self.distance)
+        domain = self.domain.within(before)
         _, nearest = nearest_in_region(self.dense, domain, case, phases, self.until, self.settings)
-        accepted = nearest is not None and self.accept_beyond(nearest)
-        return accepted and self.distance < self.settings.crown.climbs.worth_a_region * before
+        accepted = nearest is not None and self.incumbent.offer_beyond(nearest)
+        return accepted and self.incumbent.distance < self.settings.crown.climbs.worth_a_region * before
 
-    def accept_beyond(self, image: Vector) -> bool:
-        """Accept a solver's image, which its tolerance may have left just short of the goal."""
-        centre = self.domain.centre
-        shares = self.settings.crown.climbs.beyond
-        return any(self.accept(centre + share * (image - centre)) for share in shares)
-
-    def close_in(self, ball: TorchBall, share: float) -> None:
-        """Look everywhere for a witness within a share of the distance of the last, until that is in vain."""
+    def close_in(self, ball: TorchBall) -> None:
+        """Look everywhere for an image that is worth having beside the incumbent, until that is in vain."""
         misses = 0
         while misses < self.settings.crown.climbs.failed_rounds and not out_of_time(self.until):
-            nearer = ball.within(min(float(ball.radius), share * self.distance))
+            nearer = ball.within(min(float(ball.radius), self.incumbent.wanted))
             misses = 0 if self.everywhere(nearer) else misses + 1
 
     def everywhere(self, ball: TorchBall) -> bool:

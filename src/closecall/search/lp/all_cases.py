@@ -31,22 +31,13 @@ def settle_all_cases(problem: Problem) -> None:
 
 def come_nearer(problem: Problem) -> None:
     """Climb from many places and step through linear regions, which takes a second or more."""
-    from closecall.search.crown import TooLargeError, Watch, approach  # waits for torch
+    from closecall.search.crown import TooLargeError, approach  # waits for torch
 
     incumbent, share = problem.incumbent, problem.settings.lp.share_for_climbs
     if incumbent.witness is None:
         return
     with problem.clock.stage("attack"), suppress(TooLargeError):
-        approach(
-            problem.network,
-            problem.domain,
-            problem.goal,
-            incumbent.witness,
-            gap=problem.gap,
-            seconds=share * problem.clock.left,
-            threads=problem.threads,
-            watch=Watch(on_witness=incumbent.offer),
-        )
+        approach(problem, problem.clock.share(share))
 
 
 class AllCases:

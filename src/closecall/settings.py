@@ -355,6 +355,8 @@ class LinearPrograms:
     # tenths of the time went into trials with a few hundred choices ("Spend fewer trials" in the history).
     reliable_after: int = 8
     trials_of_all: int = 600
+    # Seconds for an LP that is begun just before the end, so that it can begin at all. By trial.
+    least_seconds: float = 0.01
     # Points with at most so many open choices are looked at as incumbents.
     nearly_made: int = 4
     # Ties that a walk through linear regions tries one by one when all together lead nowhere.
@@ -396,8 +398,48 @@ class Auto:
     share_for_batches_of_a_box: float = 0.5
     # Of the time of batched bounds, for a first lower bound.
     share_for_first_bound: float = 0.3
-    # Radii that linear bounds try on a network that is too large for batched bounds.
+    # On a network that is too large for batched bounds: the share of the time left in which linear bounds and
+    # an attack look for a first witness, and the radii that linear bounds try after it. By trial.
+    share_to_refute_coarsely: float = 0.5
     coarse_trials: int = 20
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """The best image of a class (ask/ideal.py). Shares are of the time left."""
+
+    # For the climb, which converges long before on the networks of the zoo, and for linear bounds.
+    share_for_climb: float = 0.1
+    share_for_bounds: float = 0.3
+
+
+@dataclass(frozen=True)
+class Properties:
+    """VNN-LIB properties (ask/vnncomp.py)."""
+
+    # Cases that are made and searched at once: batched bounds see all of a box together. By trial.
+    most_together: int = 1000
+    # Seconds for a box, however many there are: less would not get beyond laying out its matrices.
+    least_seconds: float = 0.2
+
+
+@dataclass(frozen=True)
+class Solvers:
+    """What steers solvers beside their own parameters (solvers/)."""
+
+    # Lazy columns of an LP that HiGHS is given at first, and at a time later: most shifts of pixels stay at 0
+    # in L1. By trial on `mnist-dnn5`.
+    first_lazy_columns: int = 256
+    more_lazy_columns: int = 24
+    # Outer approximation of convex objectives: cheap LPs that place tangents before the first MILP, the
+    # relative growth of the bound that is worth another, the relative gap below which tangents are placed for
+    # one choice of the integers, the gap of a linear model as a fraction of the gap that is left, and the
+    # tangents of each column at first. By trial.
+    rounds_without_integers: int = 12
+    worth_another_round: float = 0.01
+    near_the_end: float = 0.2
+    sharpness: float = 0.1
+    first_tangents: int = 5
 
 
 @dataclass(frozen=True)
@@ -411,6 +453,9 @@ class Settings:
     lp: LinearPrograms = LinearPrograms()
     milp: Milp = Milp()
     auto: Auto = Auto()
+    ideal: Ideal = Ideal()
+    properties: Properties = Properties()
+    solvers: Solvers = Solvers()
     # L1 by LPs, case by case: LPs close in seconds at half of the distance that they never close in one go.
     lp_radii: Radii = Radii(
         first=0.15, of_the_rest=0.0, of_the_proven=1.0, least=0.15, nearly_there=0.9,

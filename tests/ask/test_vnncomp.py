@@ -12,7 +12,6 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from closecall.ask import vnncomp
 from closecall.ask.vnncomp import decide
 from closecall.cli import app
 from closecall.errors import QueryError
@@ -20,6 +19,7 @@ from closecall.models import build
 from closecall.models.export import onnx_bytes
 from closecall.readers import read
 from closecall.readers.vnnlib import parse_property
+from closecall.settings import Properties, Settings
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +115,13 @@ def many_boxes(count: int, limit: float) -> str:
     return "\n".join([*property_text(0.0).splitlines()[:-1], f"(assert (or {' '.join(edges)}))"])
 
 
-def test_more_cases_than_are_searched_at_once(network: Path, highest: float, monkeypatch) -> None:
-    monkeypatch.setattr(vnncomp, "MOST_TOGETHER", 3)
+def test_more_cases_than_are_searched_at_once(network: Path, highest: float) -> None:
+    settings = Settings(properties=Properties(most_together=3))
     classifier = read(network)
     for limit, answer in ((highest + 0.5, "unsat"), (highest - 1e-3, "sat")):
-        decision = decide(classifier, parse_property(many_boxes(8, limit), 3, 3), seconds=60)
+        decision = decide(
+            classifier, parse_property(many_boxes(8, limit), 3, 3), seconds=60, settings=settings
+        )
         assert decision.answer == answer
 
 

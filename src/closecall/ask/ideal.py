@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from closecall._version import __version__
 from closecall.arrays import Vector
 from closecall.attacks.gradient import climb_freely
-from closecall.bounds import MOST_GIGABYTES, linear_bounds, maximise
+from closecall.bounds import linear_bounds, maximise
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock, usable_threads
 from closecall.encoding.encode import Costs, Form, NetworkRows, add_costs, encode_network
@@ -30,6 +30,7 @@ from closecall.question.names import SolverName
 from closecall.question.norms import norm_named
 from closecall.question.question import DEFAULT_MARGIN
 from closecall.readers import Classifier, read
+from closecall.settings import DEFAULT
 from closecall.solvers import solve
 from closecall.verdict.naming import class_named
 from closecall.verdict.notebook import image_html
@@ -37,8 +38,6 @@ from closecall.verdict.notebook import image_html
 log = logging.getLogger(__name__)
 
 IdealOutcome = Literal["ideal", "optimal for costs", "unresolved"]
-
-CLIMB_SHARE, BOUNDS_SHARE = 0.1, 0.3  # of the time left
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,13 +154,13 @@ class Search:
 
     def run(self, clock: Clock, on_progress: OnProgress | None) -> None:
         network, domain = self.network, self.domain
-        self.best = climb_freely(network, domain, self.goal, until=clock.share(CLIMB_SHARE))
-        bounds = linear_bounds(network, domain, clock.share(BOUNDS_SHARE))
+        self.best = climb_freely(network, domain, self.goal, until=clock.share(DEFAULT.ideal.share_for_climb))
+        bounds = linear_bounds(network, domain, clock.share(DEFAULT.ideal.share_for_bounds))
         rows = self.goal.cases[0].matrix
         self.most = float(maximise(network, domain, bounds, len(network.nodes), rows).min())
         form: Form = "paper" if self.costs.any else "tight"
         size = ModelSize.of(network, bounds, form)
-        if size.gigabytes <= MOST_GIGABYTES and size.seconds <= clock.left:
+        if size.gigabytes <= DEFAULT.sizes.most_gigabytes and size.seconds <= clock.left:
             encoded = encode_network(network, domain, bounds, form)
             self.solve(encoded, max(0.0, clock.left - size.seconds_to_stop), on_progress)
 

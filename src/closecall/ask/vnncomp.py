@@ -23,13 +23,11 @@ from closecall.readers import Classifier
 from closecall.readers.vnnlib import Property, PropertyCase
 from closecall.search.methods import search
 from closecall.search.problem import Problem
-from closecall.settings import DEFAULT
+from closecall.settings import DEFAULT, Settings
 from closecall.verdict.replay import Replay, replay
 
 Answer = Literal["sat", "unsat", "unknown", "timeout"]
 
-MOST_TOGETHER = 1000  # cases that are made and searched at once
-LEAST_SECONDS = 0.2  # for a box, however many there are
 LARGEST_VALUE = 1e36  # sums and products of bounds on it still fit into float32
 
 
@@ -52,19 +50,28 @@ class Decision:
         return f"{self.answer}\n(" + "\n".join(lines) + ")\n"
 
 
-def decide(classifier: Classifier, question: Property, *, seconds: float, threads: int = 1) -> Decision:
+def decide(
+    classifier: Classifier,
+    question: Property,
+    *,
+    seconds: float,
+    threads: int = 1,
+    settings: Settings = DEFAULT,
+) -> Decision:
     """Search every box of the property in turn; `unsat` only when all are proven empty."""
     try:
-        return search_cases(classifier, question, time.perf_counter() + seconds, threads)
+        return search_cases(classifier, question, time.perf_counter() + seconds, threads, settings)
     except KeyboardInterrupt:
         return Decision("unknown")
 
 
-def search_cases(classifier: Classifier, question: Property, deadline: float, threads: int) -> Decision:
+def search_cases(
+    classifier: Classifier, question: Property, deadline: float, threads: int, settings: Settings
+) -> Decision:
     cases, left = question.cases(), question.count
     doubt: Answer | None = None
     while True:
-        taken, seen, more = take(cases, deadline)
+        taken, seen, more = take(cases, deadline, settings)
         boxes = grouped(taken)
         for index, (domain, goal) in enumerate(boxes):
             # A part of the time that is left, as large as that of the cases.
@@ -72,8 +79,8 @@ def search_cases(classifier: Classifier, question: Property, deadline: float, th
             time_left = deadline - time.perf_counter()
             if time_left <= 0:
                 return Decision("timeout")
-            share = min(max(part * time_left, LEAST_SECONDS), time_left)
-            answer = search_box(classifier, domain, goal, share, threads)
+            share = min(max(part * time_left, settings.properties.least_seconds), time_left)
+            answer = search_box(classifier, domain, goal, share, threads, settings)
             if answer.answer == "sat":
                 return answer
             doubt = doubt if answer.answer == "unsat" else answer.answer
@@ -84,13 +91,14 @@ def search_cases(classifier: Classifier, question: Property, deadline: float, th
             return Decision("timeout")
 
 
-def take(cases: Iterator[PropertyCase | None], deadline: float) -> tuple[list[PropertyCase], int, bool]:
+def take(
+    cases: Iterator[PropertyCase | None], deadline: float, settings: Settings
+) -> tuple[list[PropertyCase], int, bool]:
     """The next cases, not too many; how many were looked at for them, and whether there may be more."""
     taken: list[PropertyCase] = []
     seen = entries = 0
-    while (
-        len(taken) < MOST_TOGETHER and entries < DEFAULT.sizes.most_entries and time.perf_counter() < deadline
-    ):
+    most, most_entries = settings.properties.most_together, settings.sizes.most_entries
+    while len(taken) < most and entries < most_entries and time.perf_counter() < deadline:
         try:
             case = next(cases)
         except StopIteration:
@@ -102,14 +110,17 @@ def take(cases: Iterator[PropertyCase | None], deadline: float) -> tuple[list[Pr
     return taken, seen, True
 
 
-def search_box(classifier: Classifier, domain: Domain, goal: Goal, seconds: float, threads: int) -> Decision:
+def search_box(
+    classifier: Classifier, domain: Domain, goal: Goal, seconds: float, threads: int, settings: Settings
+) -> Decision:
     """Search one box for an input that meets one of the cases."""
     check_values(classifier.network, domain)
     if any(len(case.matrix) == 0 for case in goal.cases):
         inputs = in_float32(domain.centre, domain.lower, domain.upper).reshape(classifier.network.input_shape)
         return Decision("sat", inputs, first_scores(classifier, inputs))
+    network = balanced(classifier.network, domain, settings.linear_bounds)
     problem = Problem(
-        balanced(classifier.network, domain), domain, goal, Clock(seconds), nearest=False, threads=threads
+        network, domain, goal, Clock(seconds), nearest=False, threads=threads, settings=settings
     )
     try:
         found = search(problem, "auto")

@@ -14,12 +14,8 @@ from closecall.bounds.linear import (
     maximise,
     rows_at_once,
 )
-from closecall.settings import DEFAULT
-
-MOST_GIGABYTES = DEFAULT.sizes.most_gigabytes
 
 __all__ = [
-    "MOST_GIGABYTES",
     "Bounds",
     "all_excluded",
     "certified_radius",

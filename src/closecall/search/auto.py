@@ -42,7 +42,12 @@ def attack(problem: Problem) -> None:
     with clock.stage("attack"):
         until = clock.share(settings.auto.share_for_attack)
         find_witness(
-            problem.network, problem.domain, problem.goal, until=until, on_witness=problem.incumbent.offer
+            problem.network,
+            problem.domain,
+            problem.goal,
+            until=until,
+            on_witness=problem.incumbent.offer,
+            settings=settings.attack,
         )
 
 

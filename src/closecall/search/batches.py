@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 
-from closecall.bounds import MOST_GIGABYTES, certified_radius, dense_entries, dense_gigabytes
-from closecall.search.coarse import SECONDS_TO_LAY_OUT, refute_coarsely
+from closecall.attacks.gradient import find_witness
+from closecall.bounds import all_excluded, certified_radius, dense_entries, dense_gigabytes, linear_bounds
 from closecall.search.first_bound import first_bound
 from closecall.search.problem import Problem
 
@@ -24,8 +24,10 @@ def search_by_batches(problem: Problem, seconds: float) -> None:
     until = min(max(clock.began + seconds, now + seconds / 2), clock.deadline)
     if problem.nearest or math.isfinite(problem.domain.radius):
         first_bound(problem, now + problem.settings.auto.share_for_first_bound * (until - now))
-    too_large = dense_gigabytes(network) > MOST_GIGABYTES
-    if too_large or until - time.perf_counter() < SECONDS_TO_LAY_OUT * dense_entries(network):
+    sizes = problem.settings.sizes
+    too_large = dense_gigabytes(network, sizes) > sizes.most_gigabytes
+    seconds_to_lay_out = sizes.seconds_to_lay_out_an_entry * dense_entries(network)
+    if too_large or until - time.perf_counter() < seconds_to_lay_out:
         search_coarsely(problem)
         return
     try:
@@ -38,20 +40,29 @@ def search_by_batches(problem: Problem, seconds: float) -> None:
 def search_coarsely(problem: Problem) -> None:
     """An interval without batched bounds: linear bounds over larger and larger radii."""
     clock, incumbent, domain = problem.clock, problem.incumbent, problem.domain
-    network = problem.simplified
     with clock.stage("search"):
         if incumbent.witness is None:
-            empty, witness = refute_coarsely(network, domain, problem.goal, clock.share(0.5))
-            incumbent.offer(witness)
-            if empty:
-                incumbent.prove(incumbent.proves(domain.radius))
+            refute_coarsely(problem, clock.share(problem.settings.auto.share_to_refute_coarsely))
         if incumbent.witness is not None and problem.nearest:
             certified_radius(
-                network,
+                problem.simplified,
                 domain.within(incumbent.distance),
                 problem.goal,
                 clock.deadline,
                 proven=incumbent.lower,
                 trials=problem.settings.auto.coarse_trials,
                 on_radius=incumbent.prove,
+                settings=problem.settings.linear_bounds,
             )
+
+
+def refute_coarsely(problem: Problem, until: float) -> None:
+    """Prove by linear bounds that no image of the domain reaches the goal; if not, look for one that does."""
+    network, domain, goal, incumbent = problem.simplified, problem.domain, problem.goal, problem.incumbent
+    now = time.perf_counter()
+    bounds = linear_bounds(network, domain, now + (until - now) / 2, problem.settings.linear_bounds)
+    if all_excluded(network, domain, goal, bounds):
+        incumbent.prove(incumbent.proves(domain.radius))
+        return
+    attack = problem.settings.attack
+    find_witness(network, domain, goal, until=until, on_witness=incumbent.offer, settings=attack)

@@ -19,6 +19,7 @@ def first_bound(problem: Problem, until: float) -> None:
     No image within a radius in L∞ means none within the same radius in L1 or L2. In L0, where k pixels move
     by no more than the k largest rooms together, a radius in L1 says how many must change at least.
     """
+    bounds = problem.settings.linear_bounds
     domain, incumbent, network = problem.domain, problem.incumbent, problem.simplified
     witness = incumbent.witness
 
@@ -28,7 +29,9 @@ def first_bound(problem: Problem, until: float) -> None:
         if norm == domain.norm.name:
             far = min(far, domain.radius)
         tell = None if domain.norm.name == "l0" else incumbent.prove
-        return certified_radius(network, measured.within(far), problem.goal, until, on_radius=tell)
+        return certified_radius(
+            network, measured.within(far), problem.goal, until, on_radius=tell, settings=bounds
+        )
 
     with problem.clock.stage("bounds"):
         if domain.norm.name == "l0":

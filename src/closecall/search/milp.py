@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from closecall.arrays import Vector
-from closecall.bounds import MOST_GIGABYTES, Bounds, interval_bounds, linear_bounds
+from closecall.bounds import Bounds, interval_bounds, linear_bounds
 from closecall.bounds.dominated_pooling import without_losers
 from closecall.encoding.encode import Encoding, Form, encode
 from closecall.encoding.model_size import ModelSize
@@ -53,27 +53,28 @@ def solve_improved(problem: Problem) -> None:
 
 def solve_for_costs(problem: Problem) -> None:
     """The paper's form and its costs, which are no distance."""
-    clock = problem.clock
+    clock, settings = problem.clock, problem.settings
     with clock.stage("bounds"):
-        until = clock.share(problem.settings.milp.share_for_bounds)
-        bounds = linear_bounds(problem.network, problem.domain, until)
+        until = clock.share(settings.milp.share_for_bounds)
+        bounds = linear_bounds(problem.network, problem.domain, until, settings.linear_bounds)
     solve_encoded(problem, problem.domain, problem.network, bounds, "paper")
 
 
 def solve_rest(problem: Problem) -> None:
     """Linear bounds within the distance of the incumbent, the tight form and the chosen solver."""
     domain, clock = problem.domain.within(problem.incumbent.distance), problem.clock
+    settings = problem.settings
     with clock.stage("bounds"):
-        until = clock.share(problem.settings.milp.share_for_bounds)
-        network = without_losers(problem.simplified, domain, until)
-        bounds = linear_bounds(network, domain, until)
+        until = clock.share(settings.milp.share_for_bounds)
+        network = without_losers(problem.simplified, domain, until, settings.linear_bounds)
+        bounds = linear_bounds(network, domain, until, settings.linear_bounds)
     solve_encoded(problem, domain, network, bounds, "tight")
 
 
 def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bounds, form: Form) -> None:
-    clock = problem.clock
-    size = ModelSize.of(network, bounds, form)
-    if size.gigabytes > MOST_GIGABYTES:
+    clock, sizes = problem.clock, problem.settings.sizes
+    size = ModelSize.of(network, bounds, form, sizes)
+    if size.gigabytes > sizes.most_gigabytes:
         note_too_large(problem, size.gigabytes)
         return
     if size.seconds > clock.left:
@@ -96,7 +97,7 @@ def note_too_large(problem: Problem, gigabytes: float) -> None:
     about = f"the model for the solver would take about {gigabytes:.0f} GB of memory"
     if problem.incumbent.witness is None and problem.incumbent.lower == 0:
         raise QueryError(
-            f"{about}, more than the {MOST_GIGABYTES:.0f} GB that closecall uses: "
+            f"{about}, more than the {problem.settings.sizes.most_gigabytes:.0f} GB that closecall uses: "
             "ask about a smaller network, or by --method auto."
         )
     problem.notes.append(f"{about}: the interval is that of the attack and of linear bounds")

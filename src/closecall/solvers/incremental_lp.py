@@ -26,6 +26,7 @@ from scipy.sparse import csr_array, vstack
 from closecall.arrays import Indices, Vector
 from closecall.errors import SolverError
 from closecall.milp import Milp
+from closecall.settings import DEFAULT
 from closecall.solvers.highs import TOLERANCES
 from closecall.solvers.scaling import largest_in_rows, unit_of
 
@@ -34,10 +35,7 @@ WarmStatus = Literal["optimal", "infeasible", "unbounded", "cutoff", "limit"]
 # Far above the rounding of sums of a thousand terms in float64, far below what matters to a bound.
 ROUNDING = 1e-11
 
-# Lazy columns: how many HiGHS is given at first and at a time later, and the reduced cost that asks for one.
-FIRST_LAZY = 256
-MORE_LAZY = 24
-PRICED = 1e-9
+PRICED = 1e-9  # the reduced cost below which a lazy column is asked for
 
 EXTRAORDINARY = 20  # doublings from 1 at which a row is scaled
 
@@ -77,9 +75,9 @@ class WarmProgram:
         self._strategy = _DUAL
         self._bound: float | None = None  # of the last run, once it was asked for
         present = np.ones(self.columns, dtype=bool)
-        if lazy is not None and len(lazy) > FIRST_LAZY:
+        if lazy is not None and len(lazy) > DEFAULT.solvers.first_lazy_columns:
             weight = abs(self._matrix)[:, lazy].max(axis=0).toarray().ravel()
-            present[lazy[np.argsort(-weight)[FIRST_LAZY:]]] = False
+            present[lazy[np.argsort(-weight)[DEFAULT.solvers.first_lazy_columns :]]] = False
         self._listed = np.flatnonzero(present)  # the columns in HiGHS, in its order
         self._place = np.full(self.columns, -1)
         self._place[self._listed] = np.arange(len(self._listed))
@@ -211,7 +209,7 @@ class WarmProgram:
                 return False
             costs = self.reduced_costs(self.duals(), self.objective)
         wanting = np.flatnonzero((self._place < 0) & (costs < -PRICED))
-        return self._append(wanting[np.argsort(costs[wanting])[:MORE_LAZY]])
+        return self._append(wanting[np.argsort(costs[wanting])[: DEFAULT.solvers.more_lazy_columns]])
 
     def _append(self, columns: Indices) -> bool:
         if not len(columns):

@@ -21,15 +21,13 @@ import numpy as np
 from closecall.arrays import Vector
 from closecall.errors import SolverError
 from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective_at, violation
+from closecall.settings import DEFAULT
 from closecall.solvers.tangents import ROW_TOLERANCE, Tangents
 
 SolveLinear = Callable[[Milp, Limits, Vector | None, OnProgress | None], Solution]
 
 FEASIBILITY = 1e-7  # what a point may break and still count as an upper bound
-ROUNDS_WITHOUT_INTEGERS = 12  # cheap LPs that place tangents before the first MILP
-WORTHWHILE = 0.01  # the least relative growth of the bound for which another such LP is solved
-NEAR_THE_END = 0.2  # the relative gap below which tangents are placed for one choice of the integers
-SHARPNESS = 0.1  # the gap of a linear model as a fraction of the gap that is left
+STEERING = DEFAULT.solvers
 FARTHEST = 1e8  # from its minimiser, for a column without bounds
 
 
@@ -65,7 +63,7 @@ class _Search:
     nodes: int = 0
     added: bool = False
     reach: float = 100.0
-    sharpness: float = SHARPNESS
+    sharpness: float = STEERING.sharpness
     polished: set[bytes] = field(default_factory=set)
     proven: set[bytes] = field(default_factory=set)
     began: float = field(default_factory=time.perf_counter)
@@ -73,12 +71,12 @@ class _Search:
     def run(self) -> Status:
         if self.milp.integer.any():
             relaxed = replace(self.milp, integer=np.zeros(self.milp.columns, dtype=bool))
-            for _ in range(ROUNDS_WITHOUT_INTEGERS):
+            for _ in range(STEERING.rounds_without_integers):
                 before = self.lower
                 ended = self._round(relaxed)
                 if ended not in (None, "limit"):
                     return ended
-                if ended == "limit" or self.lower <= before + WORTHWHILE * abs(before):
+                if ended == "limit" or self.lower <= before + STEERING.worth_another_round * abs(before):
                     break
         while True:
             ended = self._round(self.milp)
@@ -130,7 +128,7 @@ class _Search:
             return "optimal"
         if not added and self.sharpness == 0.0:
             return "limit"
-        self.sharpness = SHARPNESS if added else 0.0
+        self.sharpness = STEERING.sharpness if added else 0.0
         return None
 
     def _learn(self, values: Vector, feasible: bool) -> bool:
@@ -159,9 +157,9 @@ class _Search:
         if choice not in self.polished:
             self.polished.add(choice)
             self._take_point(continuous)
-        if self._gap_left() < NEAR_THE_END and choice not in self.proven:
+        if self._gap_left() < STEERING.near_the_end and choice not in self.proven:
             self.proven.add(choice)
-            for _ in range(ROUNDS_WITHOUT_INTEGERS):
+            for _ in range(STEERING.rounds_without_integers):
                 lower = self._take_point(self.tangents.linearise(continuous))
                 if lower >= self.upper - self._allowed_gap() / 4 or self._seconds_left() <= 0:
                     break

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from closecall.arrays import Vector
 from closecall.milp import Milp
+from closecall.settings import DEFAULT
 
 ROW_TOLERANCE = 1e-9  # what the linear solver may break a tangent by
-FIRST_TANGENTS = 5  # per column, spread over its bounds
 
 
 class Tangents:
@@ -47,7 +47,7 @@ class Tangents:
         """Touch each parabola over its bounds, or up to `reach` from its minimiser where it has none."""
         lower, upper = self.box
         bounded = np.isfinite(lower) & np.isfinite(upper)
-        for share in np.linspace(0.0, 1.0, FIRST_TANGENTS):
+        for share in np.linspace(0.0, 1.0, DEFAULT.solvers.first_tangents):
             step = np.sign(share - 0.5) * reach ** (2 * abs(share - 0.5))
             far = np.clip(self.minimiser + step, lower, upper)
             with np.errstate(invalid="ignore"):

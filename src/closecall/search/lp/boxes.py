@@ -67,7 +67,7 @@ class Box:
         self.problem, self.number, self.until = problem, case, until
         self.network, self.case = problem.simplified, problem.goal.cases[case]
         self.domain: Domain = problem.domain.within(radius)
-        self.envelopes = Envelopes(self.network, self.domain)
+        self.envelopes = Envelopes(self.network, self.domain, problem.settings.linear_bounds)
         self.settings = problem.settings.lp
         self.cuts: list[Cut] = []
 
@@ -111,7 +111,7 @@ class Box:
 
     def first_bounds(self) -> Bounds | None:
         """Linear bounds; None when they alone prove that the case is out of reach."""
-        bounds = linear_bounds(self.network, self.domain, self.until)
+        bounds = linear_bounds(self.network, self.domain, self.until, self.problem.settings.linear_bounds)
         return None if excluded(self.network, self.domain, self.case, bounds) else bounds
 
     def cut(self, bounds: Bounds) -> bool:
@@ -169,7 +169,7 @@ class Box:
         clock = self.problem.clock
         with clock.stage("walk"):
             nearer = self.problem.domain.within(self.problem.incumbent.distance)
-            bounds = linear_bounds(self.network, nearer, self.until)
+            bounds = linear_bounds(self.network, nearer, self.until, self.problem.settings.linear_bounds)
             relaxation = relax(self.network, nearer, self.case, bounds)
             descend(self.problem, self.number, relaxation, self.until)
 

@@ -24,7 +24,6 @@ from closecall.solvers.incremental_lp import Basis, WarmProgram
 
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
 BEYOND = 1e-8  # of the cutoff: where HiGHS may stop, so that its rounding does not spoil the proof
-LEAST_SECONDS = 0.01  # for an LP that is begun just before the deadline
 
 
 class NodeSolver:
@@ -73,7 +72,7 @@ class NodeSolver:
         while True:
             self._fix(node.picks)
             self.open_nodes.count()
-            left = max(LEAST_SECONDS, deadline - time.perf_counter())
+            left = max(self.settings.least_seconds, deadline - time.perf_counter())
             status, value, values = self.program.solve(cutoff=self.beyond, seconds=left)
             if status == "limit":
                 self.open_nodes.push(node)

@@ -29,6 +29,7 @@ from closecall.search.lp.region_descent import RegionDescent, picks_at
 from closecall.search.lp.relaxation import Relaxation, relax
 from closecall.search.lp.tree import Tree
 from closecall.search.problem import Problem
+from closecall.settings import Sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class LocalModel:
     network: Network
     bounds: Bounds
     until: float  # the perf_counter time at which planes are given up
+    sizes: Sizes
 
     @cached_property
     def anchored(self) -> Anchored:
@@ -47,7 +49,7 @@ class LocalModel:
     def relaxed(self, case: Case, bounds: Bounds) -> Relaxed:
         """The relaxation; in L1 with planes that are exact at the original, and the bounds they tighten."""
         domain = self.domain
-        if domain.norm.name != "l1" or not np.isfinite(domain.radius) or crowded(self.network):
+        if domain.norm.name != "l1" or not np.isfinite(domain.radius) or crowded(self.network, self.sizes):
             return Relaxed(relax(self.network, domain, case, bounds), bounds)
         same = bounds is self.bounds
         anchored = self.anchored if same else anchor(self.network, domain, bounds, self.until)
@@ -72,9 +74,10 @@ class LocalModels:
     def within(self, radius: float) -> LocalModel:
         domain = self.problem.domain.within(radius)
         if self._last is None or self._last.domain.radius != domain.radius:
-            until = self.problem.clock.deadline
-            network = without_losers(self.problem.simplified, domain, until)
-            self._last = LocalModel(domain, network, linear_bounds(network, domain, until), until)
+            until, settings = self.problem.clock.deadline, self.problem.settings
+            network = without_losers(self.problem.simplified, domain, until, settings.linear_bounds)
+            bounds = linear_bounds(network, domain, until, settings.linear_bounds)
+            self._last = LocalModel(domain, network, bounds, until, settings.sizes)
         return self._last
 
 

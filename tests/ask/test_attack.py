@@ -83,6 +83,12 @@ def test_a_single_image_without_a_batch_is_one_sentence(module: torch.nn.Module)
         closecall.attack(module, np.zeros((1, 4, 4)), 3)
 
 
+@pytest.mark.parametrize("label", ["seven", 1.5])
+def test_a_label_that_is_no_class_is_one_sentence(module: torch.nn.Module, label: object) -> None:
+    with pytest.raises(QueryError, match="the label must be the number of a class, got"):
+        closecall.attack(module, np.zeros((1, 1, 4, 4)), [label])
+
+
 def test_the_example_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "attacks.md").read_text(encoding="utf-8")
     program = re.search(r"```python\n(.*?)```", page, re.DOTALL)

@@ -101,6 +101,20 @@ def test_stopped_at_once_the_bound_still_holds() -> None:
     assert found.lead_bound is None or found.lead_bound >= truth - 1e-6
 
 
+@pytest.mark.parametrize(
+    ("costs", "sentence"),
+    [
+        (lambda: {"unit": 1.0}, "give costs as closecall.Costs"),
+        (lambda: Costs(unit="dear"), "the cost unit must be a number, got 'dear'"),
+        (lambda: Costs(wanted_class=math.nan), "the costs must be finite numbers"),
+    ],
+)
+def test_costs_that_cannot_be_paid(costs, sentence: str) -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)).eval()
+    with pytest.raises(QueryError, match=sentence):
+        ideal(model, 1, costs=costs(), input_shape=(1, 2, 2))
+
+
 def test_with_the_papers_costs_no_activation_is_wasted() -> None:
     """Σ unit·x is the least over all images of the class, found pattern by pattern."""
     model, target = Tiny(1), 2

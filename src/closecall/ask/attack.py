@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from closecall.attacks.gradient import find_witness
 from closecall.errors import QueryError
+from closecall.question.checks import whole_number
 from closecall.question.images import fitted, pixels_of, turned
 from closecall.question.names import NormName
 from closecall.question.norms import norm_named
@@ -65,7 +66,7 @@ def attack(
     for index, (image, label) in enumerate(zip(batch, known, strict=True)):
         question = Question(
             fitted(image.astype(np.float64), classifier.network.input_shape).ravel(),
-            int(label),
+            whole_number("label", label),
             classifier.network.classes,
             norm=norm_named(norm).name,
             radius=np.inf if radius is None else radius,

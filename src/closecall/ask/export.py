@@ -11,7 +11,7 @@ from closecall.ask.posing import Asked, network_asked, pose
 from closecall.bounds import interval_bounds, linear_bounds
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock
-from closecall.encoding.encode import Costs, Form, encode
+from closecall.encoding.encode import Costs, Form, check_costs, encode
 from closecall.errors import QueryError
 from closecall.milp import Milp
 
@@ -33,6 +33,7 @@ def export_milp(
     """
     if form not in ("tight", "paper"):
         raise QueryError(f"the form must be tight or paper, got {form!r}.")
+    check_costs(costs)
     if costs is not None and form != "paper":
         raise QueryError("the paper's costs are on every unit, so they need the form paper, got tight.")
     classifier, question = pose(Clock(math.inf), model, image, label, **asked)

@@ -18,7 +18,7 @@ from closecall.attacks.gradient import climb_freely
 from closecall.bounds import linear_bounds, maximise
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock, usable_threads
-from closecall.encoding.encode import Costs, Form, NetworkRows, add_costs, encode_network
+from closecall.encoding.encode import Costs, Form, NetworkRows, add_costs, check_costs, encode_network
 from closecall.encoding.model_size import ModelSize
 from closecall.milp import Limits, OnProgress
 from closecall.network import Network
@@ -120,6 +120,7 @@ def ideal(
         on_progress: Called with (lead, bound, nodes, seconds) as the interval shrinks.
     """
     effort, clock = Effort("milp", solver, time_limit, threads, gap), Clock(time_limit)
+    check_costs(costs)
     classifier = model if isinstance(model, Classifier) else read(model, input_shape)
     network = classifier.network
     check_classes(network.classes)

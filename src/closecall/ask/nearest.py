@@ -13,7 +13,7 @@ from closecall.ask.deciding import decide
 from closecall.ask.posing import network_asked, pose
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock, holding_interrupts_back, usable_threads
-from closecall.encoding.encode import Costs
+from closecall.encoding.encode import Costs, check_costs
 from closecall.milp import OnProgress
 from closecall.question.effort import Effort
 from closecall.question.names import MethodName, NormName, Outputs, SolverName, Target
@@ -77,6 +77,7 @@ def nearest(
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
     """
     effort, clock = Effort(method, solver, time_limit, threads, gap), Clock(time_limit)
+    check_costs(costs)
     classifier, question = pose(
         clock, model, image, label, input_shape, target=target, norm=norm, cap=cap, margin=margin,
         ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range,

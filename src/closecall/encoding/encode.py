@@ -40,13 +40,21 @@ class Costs:
 
     def __post_init__(self) -> None:
         for name in ("unit", "inactive", "wanted_class"):
-            check_number(f"{name} cost", getattr(self, name))
+            check_number(f"cost {name}", getattr(self, name))
         if not np.isfinite([self.unit, self.inactive, self.wanted_class]).all():
             raise QueryError("the costs must be finite numbers: leave out the one that is not.")
 
     @property
     def any(self) -> bool:
         return any((self.unit, self.inactive, self.wanted_class))
+
+
+def check_costs(costs: object) -> None:
+    """Refuse costs that are given in another way."""
+    if costs is not None and not isinstance(costs, Costs):
+        raise QueryError(
+            f"give costs as closecall.Costs(unit=…, inactive=…, wanted_class=…), not as {costs!r}."
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ argmax { a·d : −down ≤ d ≤ up, ‖d‖ ≤ r }, computed exactly for each
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
@@ -206,9 +207,10 @@ ALIASES = {
 }
 
 
-def norm_named(name: str | float) -> Norm:
+def norm_named(name: object) -> Norm:
     """The norm of a name such as l1, L1, linf, L∞, inf or 2; numbers are taken, too."""
-    written = name.strip().lower() if isinstance(name, str) else f"{name:g}"
+    numeric = isinstance(name, Real) and not isinstance(name, bool)
+    written = f"{name:g}" if numeric else str(name).strip().lower()
     known = ALIASES.get(written, written)
     if known not in NORMS:
         raise QueryError(f"unknown norm {name!r}: choose one of {', '.join(NORMS)}.")

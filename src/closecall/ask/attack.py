@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from closecall.attacks.gradient import find_witness
+from closecall.clock import Clock
 from closecall.errors import QueryError
 from closecall.question.checks import whole_number
 from closecall.question.images import fitted, pixels_of, turned
@@ -15,6 +16,9 @@ from closecall.question.names import NormName
 from closecall.question.norms import norm_named
 from closecall.question.question import DEFAULT_MARGIN, Question
 from closecall.readers import Classifier, read
+from closecall.search.auto import ATTACK
+from closecall.search.methods import search_by
+from closecall.search.problem import Problem
 from closecall.verdict.replay import Wanted, replay
 
 
@@ -87,15 +91,11 @@ def attack_one(classifier: Classifier, question: Question) -> tuple[NDArray[np.f
     if wanted.accepts(classifier.predict(original)):
         return original, 0.0
     domain, goal = question.domain(), question.goal()
-    witness = find_witness(classifier.network, domain, goal)
-    if witness is None:
-        return original, np.inf
-    seen = replay(
-        classifier,
-        classifier.network,
-        domain,
-        goal,
-        witness,
-        wanted.won,
+    found = search_by(
+        Problem(classifier.network, domain, goal, Clock(math.inf)),
+        ATTACK,
     )
+    if found.witness is None:
+        return original, np.inf
+    seen = replay(classifier, classifier.network, domain, goal, found.witness, wanted.won)
     return (original, np.inf) if seen is None else (seen.image, seen.distance)

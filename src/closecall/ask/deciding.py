@@ -10,6 +10,7 @@ from closecall.encoding.encode import Costs
 from closecall.question.effort import Effort
 from closecall.question.question import Question
 from closecall.readers import Classifier
+from closecall.search.incumbent import is_closed
 from closecall.search.problem import Finding
 from closecall.solvers import SOLVERS, tolerances_of
 from closecall.verdict.eight_bit import replay_png
@@ -67,7 +68,7 @@ def judged(
     """The outcome, and the distance below which there is proven to be nothing."""
     if replayed is not None:
         lower = min(finding.lower, replayed.distance)
-        closed = replayed.distance - lower <= effort.gap * replayed.distance + rounding(question, replayed)
+        closed = is_closed(lower, replayed.distance, effort.gap, rounding(question, replayed))
         return "nearest" if closed else "adversarial", lower
     if finding.witness is not None:
         return "unresolved", min(finding.lower, question.domain().distance(finding.witness))

@@ -98,6 +98,10 @@ class Network:
 
         max(ReLU(a), ReLU(b)) = ReLU(max(a, b)): one ReLU for each window instead of one for each entry.
         """
+        return self._simplified
+
+    @cached_property
+    def _simplified(self) -> Network:
         return drop_unread(fold_affine(drop_unread(swap_relu_and_maximum(self))))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from closecall.clock import OutOfTimeError
 from closecall.errors import QueryError
-from closecall.search.auto import ATTACK, BASIC, IMPROVED, MILP, TABLE, Plan, follow
+from closecall.search.auto import BASIC, IMPROVED, MILP, TABLE, Plan, follow
 from closecall.search.problem import Finding, Problem
 
 METHODS: dict[str, tuple[Plan, ...]] = {
@@ -20,12 +20,8 @@ def search(problem: Problem, method: str) -> Finding:
     return search_by(problem, METHODS[method])
 
 
-def attack(problem: Problem) -> Finding:
-    """Look for a witness without any proof."""
-    return search_by(problem, ATTACK)
-
-
 def search_by(problem: Problem, table: tuple[Plan, ...]) -> Finding:
+    """Search by the first plan of a table that applies."""
     interrupted = False
     with problem.clock.noting_interrupts():
         try:

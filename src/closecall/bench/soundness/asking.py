@@ -19,9 +19,9 @@ from closecall.question.names import MethodName, NormName, SolverName
 from closecall.question.question import Question
 from closecall.readers import Classifier, read
 from closecall.readers.classifier import SINGLE
+from closecall.search.auto import attack
 from closecall.search.batches import search_by_batches
 from closecall.search.lp.boxes import close_boxes
-from closecall.search.methods import attack
 from closecall.search.problem import Problem
 
 SECONDS, SECONDS_FOR_BATCHES = 3.0, 0.5

@@ -178,6 +178,29 @@ def deepened(_: np.random.Generator, steps: Steps) -> Steps:
     return (Linear.identity(width_of(steps)), Rectify(), *steps)
 
 
+def drawn_out(generator: np.random.Generator, steps: Steps) -> Steps:
+    """One unit (or pixel) handed on by many layers as 16 times itself less 15 times itself.
+
+    Bounds that do not see what cancels grow by 31 at each of them, until float32 cannot hold them.
+    """
+    if first_hidden(steps, Rectify) < 0:
+        steps = deepened(generator, steps)
+    place = first_hidden(steps, Rectify)
+    if place < 0:
+        return steps
+    _, _, after = hidden_parts(list(steps), place)
+    count = after.weight.shape[1]
+    unit = int(generator.integers(0, count))
+    twice = np.vstack([np.eye(count), np.eye(count)[unit]])
+    handing_on = np.eye(count + 1)
+    handing_on[np.ix_([unit, count], [unit, count])] = [[16.0, -15.0], [16.0, -15.0]]
+    zeros = np.zeros(count + 1)
+    layers = int(generator.integers(5, 31))
+    chain = (Linear(handing_on, zeros), Rectify()) * layers
+    heard = Linear(np.hstack([after.weight, np.zeros((len(after.bias), 1))]), after.bias)
+    return (*steps[: place + 2], Linear(twice, zeros), Rectify(), *chain, heard, *steps[place + 3 :])
+
+
 DISGUISES: dict[str, Disguise] = {
     disguise.__name__: disguise
     for disguise in (

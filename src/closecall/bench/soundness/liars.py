@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from closecall.arrays import Vector
-from closecall.bench.soundness.disguises import DISGUISES, exact_in_float32
+from closecall.bench.soundness.disguises import DISGUISES, drawn_out, exact_in_float32
 from closecall.bench.soundness.steps import Detour, Linear, Steps, computed, module_of
 from closecall.bench.soundness.truths import Truth, half_spaces, planted_ball
 
@@ -20,6 +20,7 @@ SAMPLES = 32
 NEARBY = 1e-5
 SAME, NEARLY_THE_SAME = 1e-9, 1e-4  # in float64 and in float32
 ATTEMPTS = 20
+DRAWN_OUT_EVERY = 100  # so many liars are one of that kind, whose many layers take solvers long
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ def liar(seed: int) -> Liar:
     truth = planted_ball(generator) if generator.random() < PLANTED_SHARE else half_spaces(generator)
     convolved = bool(generator.random() < 0.3)
     names, steps = disguised(generator, truth)
+    if seed % DRAWN_OUT_EVERY == DRAWN_OUT_EVERY - 1:
+        longer = drawn_out(np.random.default_rng(seed), steps)
+        if alike(longer, truth):
+            names, steps = (*names, drawn_out.__name__), longer
     side = round(len(truth.image) ** 0.5)
     shape = (1, side, side)
     pixels = Pixels()

@@ -84,7 +84,7 @@ class Box:
             bounds = self.first_bounds()
         if bounds is None:
             return "closed"
-        with clock.stage("squeeze"):
+        with clock.stage("tighten"):
             for _ in range(settings.tightening_rounds):
                 if self.cut(bounds):
                     return "closed"

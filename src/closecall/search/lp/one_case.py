@@ -156,7 +156,7 @@ class CaseSearch:
 
     def tighten_and_grow(self, model: LocalModel, known: Relaxed) -> Grown:
         settings = self.settings
-        with self.problem.clock.stage("squeeze"):
+        with self.problem.clock.stage("tighten"):
             for _ in range(settings.tightening_rounds):
                 before = open_width(known.relaxation, known.bounds)
                 tighter = tighten(

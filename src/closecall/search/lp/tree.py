@@ -76,7 +76,7 @@ class Tree:
         return True
 
     def _together(self, over: Callable[[], bool], deadline: float, threads: int) -> bool:
-        """Dive in several threads while this one looks after them."""
+        """Plunge in several threads while this one looks after them."""
         failures: list[Exception] = []
 
         def work(solver: NodeSolver) -> None:

@@ -21,7 +21,7 @@ NETWORK = Network(
 
 def incumbent_at(pixel: float, *, nearest: bool = True, radius: float = math.inf) -> Incumbent:
     query = Question(np.array([pixel]), 0, 3, norm="linf", margin=0.1, radius=radius)
-    return Incumbent(NETWORK, (query.domain(), query.goal()), Clock(60.0), gap=1e-3, nearest=nearest)
+    return Incumbent(NETWORK, query.domain(), query.goal(), Clock(60.0), gap=1e-3, nearest=nearest)
 
 
 def test_only_images_that_reach_the_goal_within_the_domain_are_taken() -> None:

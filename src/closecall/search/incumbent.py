@@ -43,7 +43,8 @@ class Incumbent:
     def __init__(
         self,
         network: Network,
-        question: tuple[Domain, Goal],
+        domain: Domain,
+        goal: Goal,
         clock: Clock,
         *,
         gap: float,
@@ -51,7 +52,7 @@ class Incumbent:
         on_progress: OnProgress | None = None,
     ) -> None:
         self.network, self.clock, self.on_progress = network, clock, on_progress
-        self.domain, self.goal = question
+        self.domain, self.goal = domain, goal
         self.gap, self.nearest = gap, nearest
         self.witness: Vector | None = None
         self.distance = math.inf

@@ -53,7 +53,8 @@ class Problem:
         """What all stages of the search have found and proven so far."""
         return Incumbent(
             self.simplified,
-            (self.domain, self.goal),
+            self.domain,
+            self.goal,
             self.clock,
             gap=self.gap,
             nearest=self.nearest,

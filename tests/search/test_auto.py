@@ -45,17 +45,17 @@ def problem_of(
     [
         (problem_of(SMALL, "l1"), "attack", "linear programs"),
         (problem_of(SMALL, "linf"), "attack", "linear programs"),
-        (problem_of(SMALL, "l2"), "attack", "linear bounds"),
-        (problem_of(SMALL, "l0"), "attack", "linear bounds"),
+        (problem_of(SMALL, "l2"), "attack", "first bound"),
+        (problem_of(SMALL, "l0"), "attack", "first bound"),
         (problem_of(LOCAL, "linf"), "attack", "batched bounds, shortly"),
         (problem_of(WIDE, "l1"), "attack", "batched bounds"),
-        (problem_of(WIDE, "linf", nearest=False, radius=0.1), "batched bounds", "solver"),
+        (problem_of(WIDE, "linf", nearest=False, radius=0.1), "attack", "batched bounds"),
         (problem_of(SMALL, "linf", nearest=False), "batched bounds, for half of the time", "boxes"),
     ],
 )
 def test_each_question_gets_its_plan(problem: Problem, first: str, then: str) -> None:
     plan = next(plan for plan in TABLE if plan.applies(problem))
-    assert plan.engines[:2] == (first, then)
+    assert plan.engines[:3] == ("linear bounds", first, then)
 
 
 def test_every_engine_that_is_named_exists_and_every_question_has_a_plan() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from closecall.arrays import OUTWARD, Indices, Matrix, Vector
+from closecall.arrays import OUTWARD, Indices, Mask, Matrix, Vector
 from closecall.clock import out_of_time
 from closecall.errors import QueryError
 from closecall.network import Network, Node
@@ -72,6 +72,8 @@ def linear_bounds(
 
     def refine(known: Bounds, node_id: int) -> tuple[Vector, Vector]:
         low, high = known.lower[node_id].copy(), known.upper[node_id].copy()
+        if domain.norm.name == "linf" and network.nodes[node_id - 1].inputs == (0,):
+            return low, high  # over a box, an interval of an affine function of the pixels is exact
         units = units_worth_refining(network, node_id, low, high)
         step = max(1, rows_at_once(network, domain, node_id, settings) // 2)
         for begin in range(0, len(units), step):
@@ -170,16 +172,22 @@ def maximise(
         if coefficients is None:
             continue
         node = network.nodes[current - 1]
-        if not isinstance(node.layer, Affine):
-            coefficients = dense(coefficients)
         parts, offset = node.layer.bound_above(coefficients, *known.of(node.inputs))
         constant += offset
         magnitude += np.abs(offset) + abs(coefficients) @ known.sums(node)
         for source, part in zip(node.inputs, parts, strict=True):
-            pending[source] = pending[source] + dense(part) if source in pending else dense(part)
+            total = pending[source] + part if source in pending else part
+            pending[source] = sparse_if_it_pays(total)
     if 0 in pending:
         constant = constant + domain.maximum(dense(pending[0]))
     return np.asarray(constant + OUTWARD * magnitude)
+
+
+def sparse_if_it_pays(rows: Matrix) -> Matrix:
+    """Rows on early layers of a convolutional network read a patch of the image each, others all of it."""
+    if issparse(rows) and rows.nnz > DEFAULT.linear_bounds.sparse_share * rows.shape[0] * rows.shape[1]:
+        return dense(rows)
+    return rows
 
 
 def dense(matrix: Matrix) -> Vector:
@@ -194,12 +202,17 @@ def excluded(network: Network, domain: Domain, case: Case, known: Bounds) -> boo
 
 def all_excluded(network: Network, domain: Domain, goal: Goal, known: Bounds) -> bool:
     """Whether every case has some row that is out of reach everywhere in the domain."""
+    return bool(excluded_cases(network, domain, goal, known).all())
+
+
+def excluded_cases(network: Network, domain: Domain, goal: Goal, known: Bounds) -> Mask:
+    """Which cases have some row that is out of reach everywhere in the domain."""
     most = maximise(
         network, domain, known, len(network.nodes), np.vstack([case.matrix for case in goal.cases])
     )
     short = most < np.concatenate([case.threshold for case in goal.cases])
     starts = np.cumsum([0, *(len(case.threshold) for case in goal.cases[:-1])])
-    return bool(np.logical_or.reduceat(short, starts).all())
+    return np.asarray(np.logical_or.reduceat(short, starts))
 
 
 def certified_radius(

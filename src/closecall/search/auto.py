@@ -11,9 +11,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.sparse import issparse
 
 from closecall.attacks.gradient import find_witness
+from closecall.bounds import excluded_cases, linear_bounds
 from closecall.network.layers import Affine, Maximum
 from closecall.search.batches import search_by_batches
 from closecall.search.first_bound import first_bound
@@ -51,7 +53,19 @@ def attack(problem: Problem) -> None:
         )
 
 
-def bound_linearly(problem: Problem) -> None:
+def bound_at_once(problem: Problem) -> None:
+    """Linear bounds over the domain as it is: most questions about a radius need nothing else."""
+    if problem.nearest and math.isinf(problem.domain.radius):
+        return
+    incumbent, network, domain = problem.incumbent, problem.simplified, problem.domain
+    with problem.clock.stage("bounds"):
+        until = problem.clock.share(problem.settings.auto.share_for_bounds)
+        bounds = linear_bounds(network, domain, until, problem.settings.linear_bounds)
+        for case in np.flatnonzero(excluded_cases(network, domain, problem.goal, bounds)):
+            incumbent.prove(incumbent.proves(domain.radius), int(case))
+
+
+def find_first_bound(problem: Problem) -> None:
     """A first lower bound beside a solver's."""
     first_bound(problem, problem.clock.share(problem.settings.milp.share_for_first_bound))
 
@@ -74,7 +88,8 @@ def search_by_long_batches(problem: Problem) -> None:
 
 ENGINES: dict[str, Engine] = {
     "attack": attack,
-    "linear bounds": bound_linearly,
+    "linear bounds": bound_at_once,
+    "first bound": find_first_bound,
     "linear programs": settle_all_cases,
     "boxes": close_boxes,
     "batched bounds, shortly": search_by_short_batches,
@@ -122,11 +137,7 @@ def asks_about_a_box(problem: Problem) -> bool:
     """Any image of a whole box will do, as in VNN-LIB properties; few units."""
     domain, most = problem.domain, problem.settings.auto.units_for_cuts
     whole = domain.norm.name == "linf" and math.isinf(domain.radius)
-    return asks_for_any(problem) and whole and problem.network.units <= most
-
-
-def asks_for_any(problem: Problem) -> bool:
-    return not problem.nearest
+    return not problem.nearest and whole and problem.network.units <= most
 
 
 def always(_: Problem) -> bool:
@@ -135,39 +146,34 @@ def always(_: Problem) -> bool:
 
 MILP = (
     Plan(has_costs, ("solver, for costs",), "the paper's costs are no distance: a solver minimises them"),
-    Plan(always, ("attack", "linear bounds", "solver"), "asked for"),
+    Plan(always, ("linear bounds", "attack", "first bound", "solver"), "asked for"),
 )
 
 TABLE = (
     MILP[0],
     Plan(
         suits_solver,
-        ("attack", "linear bounds", "solver"),
+        ("linear bounds", "attack", "first bound", "solver"),
         "L0 has no linear distance, and L2 on a small network is quickest as it is",
     ),
     Plan(
         asks_about_a_box,
-        ("batched bounds, for half of the time", "boxes", "solver"),
+        ("linear bounds", "batched bounds, for half of the time", "boxes", "solver"),
         "a box and no distance: batched bounds attack and bound all cases at once, cuts come after",
     ),
     Plan(
         suits_lps,
-        ("attack", "linear programs", "solver"),
+        ("linear bounds", "attack", "linear programs", "solver"),
         "few units: a linear program for each node of a tree gives the strongest bounds",
     ),
     Plan(
         suits_boxes,
-        ("attack", "batched bounds, shortly", "boxes", "solver"),
+        ("linear bounds", "attack", "batched bounds, shortly", "boxes", "solver"),
         "few units that read parts of the image: cuts by the concave envelope close what batches leave",
     ),
     Plan(
-        asks_for_any,
-        ("batched bounds", "solver"),
-        "many units and any image will do: batched bounds begin with an attack of their own",
-    ),
-    Plan(
         always,
-        ("attack", "batched bounds", "solver"),
+        ("linear bounds", "attack", "batched bounds", "solver"),
         "many units: thousands of loose bounds in the time of one linear program",
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 
 from closecall.attacks.gradient import find_witness
@@ -22,8 +21,7 @@ def search_by_batches(problem: Problem, seconds: float) -> None:
     clock, network = problem.clock, problem.simplified
     now = time.perf_counter()
     until = min(max(clock.began + seconds, now + seconds / 2), clock.deadline)
-    if problem.nearest or math.isfinite(problem.domain.radius):
-        first_bound(problem, now + problem.settings.auto.share_for_first_bound * (until - now))
+    first_bound(problem, now + problem.settings.auto.share_for_first_bound * (until - now))
     sizes = problem.settings.sizes
     too_large = dense_gigabytes(network, sizes) > sizes.most_gigabytes
     seconds_to_lay_out = sizes.seconds_to_lay_out_an_entry * dense_entries(network)

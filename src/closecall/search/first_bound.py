@@ -19,6 +19,8 @@ def first_bound(problem: Problem, until: float) -> None:
     No image within a radius in L∞ means none within the same radius in L1 or L2. In L0, where k pixels move
     by no more than the k largest rooms together, a radius in L1 says how many must change at least.
     """
+    if not problem.nearest:  # who asks about a radius is not helped by a smaller one
+        return
     bounds = problem.settings.linear_bounds
     domain, incumbent, network = problem.domain, problem.incumbent, problem.simplified
     witness = incumbent.witness

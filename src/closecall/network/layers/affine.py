@@ -71,9 +71,9 @@ class Affine:
         return np.asarray(total)
 
     def bound_above(
-        self, rows: Vector, lower: list[Vector], upper: list[Vector]
-    ) -> tuple[list[Vector], Vector]:
-        return [rows @ weight for weight in self.weights], rows @ self.bias
+        self, rows: Matrix, lower: list[Vector], upper: list[Vector]
+    ) -> tuple[list[Matrix], Vector]:
+        return [rows @ weight for weight in self.weights], np.asarray(rows @ self.bias)
 
     def carry(self, inputs: Sequence[Planes]) -> Planes:
         """Each weight takes the plane above or below by its sign; rounded outward."""

@@ -6,13 +6,10 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import issparse
 
-from closecall.arrays import Vector
+from closecall.arrays import Matrix, Vector
 from closecall.milp.builder import Expression, ProgramBuilder
-
-Matrix = NDArray[np.float64] | csr_array
-
 
 # A phase that has less room than this, and far less than the other, is left open to both: a binary for it
 # would need coefficients that solvers stumble over. That only adds points to the model, so its bounds hold.
@@ -22,6 +19,15 @@ DUST, DUST_SHARE = 1e-6, 1e-3
 def is_dust(room: Vector, other: Vector) -> NDArray[np.bool_]:
     """Which rooms are next to nothing beside the other side's."""
     return np.asarray((room < DUST) & (room < DUST_SHARE * other))
+
+
+def by_sign(rows: Matrix) -> tuple[Matrix, Matrix]:
+    """The positive and the negative part of rows, which add up to them."""
+    if issparse(rows):
+        positive, negative = rows.copy(), rows.copy()
+        positive.data, negative.data = np.maximum(rows.data, 0.0), np.minimum(rows.data, 0.0)
+        return positive, negative
+    return np.maximum(rows, 0.0), np.minimum(rows, 0.0)
 
 
 class Layer(Protocol):
@@ -41,8 +47,8 @@ class Layer(Protocol):
         """Bound the outputs when every input lies anywhere between its bounds."""
 
     def bound_above(
-        self, rows: Vector, lower: list[Vector], upper: list[Vector]
-    ) -> tuple[list[Vector], Vector]:
+        self, rows: Matrix, lower: list[Vector], upper: list[Vector]
+    ) -> tuple[list[Matrix], Vector]:
         """Give new rows and constants with rows·output ≤ Σ new rows·input + constants within the bounds."""
 
     def encode_tight(

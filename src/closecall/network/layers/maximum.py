@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from closecall.arrays import Indices, Vector
+from closecall.arrays import Indices, Matrix, Vector
 from closecall.milp.builder import Entries, Expression, ProgramBuilder, coefficients
+from closecall.network.layers.layer import by_sign
 from closecall.network.layers.planes import Lead, Planes, bound_positive_part
 
 # Two entries that tie in every bound would make a share of 0 / 0. More room for a gap only adds points to the
@@ -45,11 +46,11 @@ class Maximum:
         return self._entries(lower[0], -np.inf).max(axis=-1), self._entries(upper[0], -np.inf).max(axis=-1)
 
     def bound_above(
-        self, rows: Vector, lower: list[Vector], upper: list[Vector]
-    ) -> tuple[list[Vector], Vector]:
+        self, rows: Matrix, lower: list[Vector], upper: list[Vector]
+    ) -> tuple[list[Matrix], Vector]:
         above, height, below = self.planes(lower[0], upper[0])
-        positive = np.maximum(rows, 0.0)
-        return [positive @ above + np.minimum(rows, 0.0) @ below], positive @ height
+        positive, negative = by_sign(rows)
+        return [positive @ above + negative @ below], np.asarray(positive @ height)
 
     def planes(self, low: Vector, high: Vector) -> tuple[csr_array, Vector, csr_array]:
         """One plane above each maximum and one entry below it.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
 
-from closecall.arrays import Indices, Vector
+from closecall.arrays import Indices, Matrix, Vector
 from closecall.milp.builder import Entries, Expression, ProgramBuilder, coefficients
-from closecall.network.layers.layer import is_dust
+from closecall.network.layers.layer import by_sign, is_dust
 from closecall.network.layers.planes import Lead, Planes, bound_positive_part
 
 
@@ -28,8 +29,8 @@ class Relu:
         return np.maximum(lower[0], 0.0), np.maximum(upper[0], 0.0)
 
     def bound_above(
-        self, rows: Vector, lower: list[Vector], upper: list[Vector]
-    ) -> tuple[list[Vector], Vector]:
+        self, rows: Matrix, lower: list[Vector], upper: list[Vector]
+    ) -> tuple[list[Matrix], Vector]:
         """x ≤ u(a − l)/(u − l) where a row's entry is positive, x ≥ slope·a where it is negative.
 
         The lower slope is 1 when u > −l and 0 otherwise: the smaller of the two triangles.
@@ -38,8 +39,12 @@ class Relu:
         chord, height = chord_above(low, high)
         slope = np.where(low >= 0, 1.0, np.where(high > -low, 1.0, 0.0))
         slope[high <= 0] = 0.0
-        positive = np.maximum(rows, 0.0)
-        return [positive * chord + np.minimum(rows, 0.0) * slope], positive @ height
+        positive, negative = by_sign(rows)
+        if issparse(rows):
+            scaled = rows.copy()
+            scaled.data = rows.data * np.where(rows.data > 0, chord[rows.indices], slope[rows.indices])
+            return [scaled], np.asarray(positive @ height)
+        return [positive * chord + negative * slope], positive @ height
 
     def lead(self, planes: Planes, radius: float, lower: Vector, upper: Vector) -> Lead:
         """The phase at the original leads, unless the bounds decide; the other may overtake it."""

@@ -160,10 +160,15 @@ class BatchedSearch:
         self.open, self.stuck = [], []
 
     def roots(self) -> list[Part]:
-        """One part for each case, about which nothing is known yet."""
+        """One part for each case that is not proven yet."""
         rows = self.witnesses.cases.matrix.shape[1]
         duals = Duals(torch.zeros(0), torch.zeros(0), torch.full((rows,), 1.0 / rows))
-        return [Part.root(case, duals, math.inf, self.bounds) for case in range(len(self.goal.cases))]
+        proven = self.incumbent.proven
+        return [
+            Part.root(case, duals, math.inf, self.bounds)
+            for case in range(len(proven))
+            if proven[case] < self.radius
+        ]
 
     def bound_units(self) -> None:
         """Bound all units over the ball, and leave out those that are zero all over it."""

@@ -235,3 +235,18 @@ def test_no_random_image_within_the_certified_radius_reaches_the_goal(norm: str,
     rows = np.random.default_rng(0).normal(size=(POINTS, network.input_size))
     points = domain.centre + domain.within(radius).furthest(rows)
     assert (goal.slack(network.forward(points)) < 0).all()
+
+
+@pytest.mark.parametrize(("norm", "radius"), [("linf", 0.05), ("l1", 1.0), ("l2", 0.3)])
+def test_sparse_rows_give_the_bounds_of_dense_ones(norm: str, radius: float) -> None:
+    torch.manual_seed(3)
+    layers = (nn.Conv2d(1, 4, 3, 2, 1), nn.ReLU(), nn.Conv2d(4, 6, 3), nn.MaxPool2d(2), nn.ReLU())
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(24, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
+    network = read(model, (1, 12, 12)).network
+    image = np.random.default_rng(3).random(144)
+    domain = Question(image, 0, 3, norm=norm, radius=radius).domain()
+    sparse, dense = (
+        linear_bounds(network, domain, settings=LinearBounds(sparse_share=share)) for share in (1.0, 0.0)
+    )
+    for one, other in zip((*sparse.lower, *sparse.upper), (*dense.lower, *dense.upper), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

@@ -80,7 +80,7 @@ def linear_bounds(
             if out_of_time(until):
                 break
             some = units[begin : begin + step]
-            both = maximise(network, domain, known, node_id, rows_of_units(some, len(low)))
+            both = maximise(network, domain, known, node_id, rows_of_units(some, len(low)), settings)
             high[some] = np.minimum(high[some], both[: len(some)])
             low[some] = np.maximum(low[some], -both[len(some) :])
         return low, high
@@ -157,7 +157,12 @@ def units_worth_refining(network: Network, node_id: int, low: Vector, high: Vect
 
 
 def maximise(
-    network: Network, domain: Domain, known: Bounds, node_id: int, rows: Vector | csr_array
+    network: Network,
+    domain: Domain,
+    known: Bounds,
+    node_id: int,
+    rows: Matrix,
+    settings: LinearBounds = DEFAULT.linear_bounds,
 ) -> Vector:
     """Upper bounds on rows·(value of the node) over the domain, by substituting linear bounds backwards.
 
@@ -177,15 +182,15 @@ def maximise(
         magnitude += np.abs(offset) + abs(coefficients) @ known.sums(node)
         for source, part in zip(node.inputs, parts, strict=True):
             total = pending[source] + part if source in pending else part
-            pending[source] = sparse_if_it_pays(total)
+            pending[source] = sparse_if_it_pays(total, settings.sparse_share)
     if 0 in pending:
         constant = constant + domain.maximum(dense(pending[0]))
     return np.asarray(constant + OUTWARD * magnitude)
 
 
-def sparse_if_it_pays(rows: Matrix) -> Matrix:
+def sparse_if_it_pays(rows: Matrix, share: float) -> Matrix:
     """Rows on early layers of a convolutional network read a patch of the image each, others all of it."""
-    if issparse(rows) and rows.nnz > DEFAULT.linear_bounds.sparse_share * rows.shape[0] * rows.shape[1]:
+    if issparse(rows) and rows.nnz > share * rows.shape[0] * rows.shape[1]:
         return dense(rows)
     return rows
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from closecall.errors import SolverError
 from closecall.milp import Milp
 from closecall.solvers import available, solve
-from closecall.solvers.scaling import scaled, widest_row
+from closecall.solvers.scaling import NARROWEST, scaled, widened_range, widest_row
 
 
 def model(matrix: list[list[float]], row_lower: list[float], upper: list[float], cost: list[float]) -> Milp:
@@ -95,3 +95,11 @@ def test_no_proof_of_emptiness_from_rows_that_rounding_blurs() -> None:
     milp = model([[1.0, -1.0]], [2e8], [1e8, 1e8], [1.0, 0.0])
     assert solve(milp, "highs").status == "limit"
     assert solve(milp, "highs").bound == -math.inf
+
+
+def test_ranges_that_solvers_take_for_equations_are_widened() -> None:
+    lower, upper = widened_range(np.array([0.0, 0.5, 0.0, -np.inf]), np.array([1e-11, 0.5, 1.0, 3.0]))
+    np.testing.assert_allclose(upper - lower, [NARROWEST, 0.0, 1.0, np.inf])
+    assert lower[0] <= 0.0
+    assert upper[0] >= 1e-11
+    np.testing.assert_array_equal([lower[1], upper[1], lower[2], upper[2]], [0.5, 0.5, 0.0, 1.0])

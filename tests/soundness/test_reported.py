@@ -63,6 +63,8 @@ def test_the_scale_between_layers_changes_nothing(model: type, norm: str, scale:
         (208, "l1", "milp", "gurobi"),
         (429, "l2", "milp", "cplex"),  # half a per cent off, at distances of 4e-4
         (1784, "l1", "milp", "cplex"),
+        (1946, "l1", "milp-basic", "highs"),  # 1.17 for 0.56: rows with a range of 2e-11
+        (5746, "l0", "milp", "gurobi"),  # 4 pixels for 3: a range of 8e-11
         (6179, "linf", "milp", "scip"),
         (7358, "l2", "milp", "gurobi"),  # robust, for 1.19: columns with a room of 1e-11
     ],

@@ -16,7 +16,7 @@ def zoo(as_json: o.AsJson = False, _quiet: o.Quiet = False) -> None:
     from closecall.cli.progress import waiting
 
     with waiting("reading the zoo"):
-        from closecall.models.store import describe
+        from closecall.models.folders import describe
         from closecall.models.zoo import ZOO_PREFIX, zoo_names
 
         described = {ZOO_PREFIX + name: describe(ZOO_PREFIX + name) for name in zoo_names()}

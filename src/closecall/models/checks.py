@@ -11,6 +11,7 @@ from closecall.errors import ModelError
 OUTPUTS = ("logits", "relu")
 LARGEST = 2**31 - 1
 MOST_PIXELS = 10_000_000
+MOST_WEIGHTS = 100_000_000
 
 
 def is_whole(value: Any, least: int) -> bool:

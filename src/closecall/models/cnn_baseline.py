@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from closecall.errors import ModelError
 from closecall.models.checks import check_image_classes, whole_numbers
-from closecall.models.dnn import initialise_dense
+from closecall.models.modules import initialise_dense
 
 WINDOW = 5
 

@@ -9,7 +9,7 @@ import warnings
 import torch
 from torch import nn
 
-from closecall.models.cnn import PaperConv2d
+from closecall.models.modules import PaperConv2d
 from closecall.models.registry import as_trainable
 
 OPSET = 17

@@ -13,11 +13,11 @@ from torch.overrides import TorchFunctionMode
 
 from closecall.errors import ModelError
 from closecall.models.capsnet import CapsNet
+from closecall.models.checks import MOST_WEIGHTS
 from closecall.models.cnn import CNN
 from closecall.models.cnn_baseline import CNNBaseline
 from closecall.models.dnn import DNN
 
-MOST_WEIGHTS = 100_000_000
 # The functions that layers make their weights with, each given its sizes.
 MAKERS = {torch.empty, torch.eye, torch.ones, torch.rand, torch.randn, torch.zeros}
 

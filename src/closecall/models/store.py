@@ -17,12 +17,11 @@ from closecall._version import __version__
 from closecall.errors import ModelError
 from closecall.files import write_whole
 from closecall.models.export import onnx_bytes
+from closecall.models.folders import describe, model_files, read_content
 from closecall.models.registry import as_trainable, build, kind_of
 from closecall.models.size import count_parameters, count_units
-from closecall.models.zoo import ZOO_PREFIX, zoo_files
 
 PARTIAL = ".*.part"
-PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 
 def save_model(model: nn.Module, folder: str | Path, **metadata: Any) -> None:
@@ -63,60 +62,15 @@ def load_model(source: str | Path) -> nn.Module:
     Args:
         source: A folder that `save_model` or `closecall train` wrote, or "zoo:NAME".
     """
-    weights, description = _files(source)
-    described = _read_description(description)
+    described, weights = describe(source), model_files(source)[0]
     model = build(described["kind"], described["config"])
     _fill(model, _read_weights(weights), weights)
     return model.eval()
 
 
-def describe(source: str | Path) -> dict[str, Any]:
-    """Give what is written about a saved model: kind, config, data set, recipe, accuracy, size."""
-    return _read_description(_files(source)[1])
-
-
-def _files(source: str | Path) -> tuple[Path, Path]:
-    if str(source).startswith(ZOO_PREFIX):
-        return zoo_files(str(source).removeprefix(ZOO_PREFIX))
-    path = Path(source)
-    if path.suffix.lower() in PICKLES:
-        raise ModelError(
-            f"{path} is a pickle, which can run code when it is opened, so closecall never loads one: "
-            "give a folder written by `closecall train`, `zoo:NAME` or an ONNX file."
-        )
-    if not path.is_dir():
-        raise ModelError(
-            f"{path} is not a folder: give one that `closecall train` wrote, or `zoo:NAME`; "
-            "`closecall zoo` lists the names."
-        )
-    return path / "model.safetensors", path / "model.json"
-
-
-def _read_description(path: Path) -> dict[str, Any]:
-    described: Any
-    try:
-        described = json.loads(_read(path))
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path} is not valid JSON ({error}): train or copy the model again.") from error
-    valid = isinstance(described, dict) and isinstance(described.get("kind"), str)
-    if not valid or not isinstance(described.get("config"), dict):
-        raise ModelError(f"{path} does not describe a model: it needs a `kind` and a `config`.")
-    return dict(described)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or error
-        raise ModelError(
-            f"Cannot read {path}: {reason}; a trained model's folder has model.json and model.safetensors."
-        ) from error
-
-
 def _read_weights(path: Path) -> dict[str, Tensor]:
     try:
-        tensors: dict[str, Tensor] = parse_tensors(_read(path))
+        tensors: dict[str, Tensor] = parse_tensors(read_content(path))
     except (SafetensorError, ValueError, KeyError) as error:
         raise ModelError(
             f"{path} is not a whole safetensors file ({error}): train or copy it again."

@@ -40,9 +40,7 @@ def read(model: object, input_shape: tuple[int, ...] | None = None) -> Classifie
             "the module, or export it to ONNX."
         )
     if str(model).startswith("zoo:") or path.is_dir():
-        from closecall.models import load_model
-
-        return _read_module(load_model(model), input_shape, str(model))
+        return _read_saved(model, input_shape)
     if path.suffix.lower() != ".onnx":
         raise ModelError(
             f"{path} is not a model: give an .onnx file, a folder written by `closecall train`, or zoo:NAME."
@@ -59,6 +57,17 @@ def _checked(shape: object) -> tuple[int, ...]:
             f"The shape of one image must be positive whole numbers such as (1, 28, 28), not {shape}."
         )
     return tuple(cast("list[int]", shape))
+
+
+def _read_saved(source: str | Path, input_shape: tuple[int, ...] | None) -> Classifier:
+    from closecall.readers.plain import read_plain
+
+    classifier = read_plain(source, input_shape)
+    if classifier is not None:
+        return classifier
+    from closecall.models import load_model
+
+    return _read_module(load_model(source), input_shape, str(source))
 
 
 def _read_module(module: Any, input_shape: tuple[int, ...] | None, source: str) -> Classifier:

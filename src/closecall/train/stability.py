@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from closecall.errors import ModelError
-from closecall.models.cnn import PaperConv2d
+from closecall.models.modules import PaperConv2d
 
 DEFAULT_RADIUS = 0.05
 DEFAULT_L1 = 1e-5

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# What tells rich that somebody looks on although stderr is no terminal.
+TOLD = ("FORCE_COLOR", "TTY_COMPATIBLE")
 
 _quiet = False
 
@@ -20,9 +28,18 @@ def quiet() -> bool:
 
 def stderr_console() -> Console:
     """Where progress and notices go."""
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, soft_wrap=True, quiet=_quiet)
 
 
 def shows_progress(console: Console) -> bool:
     """Whether a line that changes while it is looked at can be shown there."""
     return console.is_terminal and not console.quiet
+
+
+def may_show_progress() -> bool:
+    """Whether to ask rich, which takes a moment to import: not where all is quiet, nor for a file."""
+    if _quiet or sys.stderr is None:
+        return False
+    return any(name in os.environ for name in TOLD) or (not sys.stderr.closed and sys.stderr.isatty())

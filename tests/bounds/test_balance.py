@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import issparse
+from scipy.sparse import coo_array, issparse
+from scipy.sparse.csgraph import connected_components
 
 from closecall.bench.soundness.liars import Liar, liar
-from closecall.bounds.balance import balanced
+from closecall.bounds.balance import balanced, joined_groups
 from closecall.network import Network, Node
 from closecall.network.layers import Affine, Maximum, Relu
 from closecall.question.domain import Domain
@@ -88,3 +89,14 @@ def test_sparse_weights_stay_sparse() -> None:
     layer = balanced(network, whole_box(network)).nodes[0].layer
     assert isinstance(layer, Affine)
     assert issparse(layer.weights[0])
+
+
+def test_groups_are_those_that_scipy_finds() -> None:
+    generator = np.random.default_rng(1)
+    for _ in range(200):
+        count, pairs = int(generator.integers(1, 40)), int(generator.integers(0, 50))
+        left, right = generator.integers(0, count, (2, pairs))
+        found = joined_groups(count, left, right)
+        edges = coo_array((np.ones(pairs), (left, right)), shape=(count, count))
+        _, expected = connected_components(edges, directed=False)
+        np.testing.assert_array_equal(found[:, None] == found, expected[:, None] == expected)

@@ -57,6 +57,18 @@ def open_scorer(model: str | Path, input_shape: tuple[int, ...] | None = None) -
     """Give the shape of a model's images, what its scores are, and the function that scores an image."""
     if Path(model).suffix.lower() == ".onnx":
         return _open_onnx(Path(model), input_shape)
+    from closecall.models.plain import load_plain
+
+    plain = load_plain(model)
+    if plain is None:
+        return _open_module(model)
+    from closecall.readers.plain_engines import run_plain
+
+    run = run_plain(plain)
+    return plain.input_shape, "logits", lambda image: run(image[np.newaxis])[0]
+
+
+def _open_module(model: str | Path) -> tuple[Shape, str, Scorer]:
     import torch
 
     from closecall import models

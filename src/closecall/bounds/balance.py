@@ -12,8 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, issparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_array, issparse
 
 from closecall.arrays import Matrix, Vector
 from closecall.bounds import interval_bounds
@@ -71,9 +70,24 @@ def units_of_one_scale(network: Network) -> Groups:
             output = entry = np.arange(node.layer.size)
         pairs.append(np.stack([starts[index] + output, starts[node.inputs[0]] + entry]))
     joined = np.concatenate([np.zeros((2, 0), dtype=np.int64), *pairs], axis=1)
-    edges = coo_array((np.ones(joined.shape[1]), (joined[0], joined[1])), shape=(starts[-1], starts[-1]))
-    _, groups = connected_components(edges, directed=False)
-    return [groups[start:stop].astype(np.int64) for start, stop in pairwise(starts)]
+    groups = joined_groups(int(starts[-1]), joined[0], joined[1])
+    return [groups[start:stop] for start, stop in pairwise(starts)]
+
+
+def joined_groups(count: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each of so many units the first one of its group, where each pair of units is in one group.
+
+    Scipy has such a function, in a module that takes longer to import than a small search.
+    """
+    first = np.arange(count)
+    while not np.array_equal(first[left], first[right]):
+        ends = first[left], first[right]
+        lower = np.minimum(*ends)
+        for end in ends:
+            np.minimum.at(first, end, lower)
+        while not np.array_equal(first, first[first]):
+            first = first[first]
+    return first
 
 
 def sizes_of_rows(layer: Affine, factors: list[Vector]) -> Vector:

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from closecall.cli import app
 from closecall.cli import options as o
+from closecall.cli.application import app
 from closecall.cli.completion import YARDSTICKS, one_of
 from closecall.cli.ending import FAILED, INTERRUPTED, say
 from closecall.cli.output import print_json, print_line

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from closecall.cli import app, completion
+from closecall.cli import completion
 from closecall.cli import options as o
+from closecall.cli.application import app
 from closecall.cli.output import print_json
 from closecall.errors import InputError
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from closecall.cli import app
 from closecall.cli import options as o
 from closecall.cli.answering import end_by, ending_early, save_and_show
+from closecall.cli.application import app
 from closecall.cli.asking import Subject, costs_of, effort_of, find_subject, meaning
 from closecall.cli.grouping import grouped
 

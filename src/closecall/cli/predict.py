@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from closecall.cli import app
 from closecall.cli import options as o
+from closecall.cli.application import app
 from closecall.cli.asking import check_place, class_names_of, pick, read_shape
 from closecall.cli.grouping import grouped
 from closecall.cli.output import print_json

@@ -6,50 +6,46 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.text import Text
-
-from closecall.consoles import shows_progress, stderr_console
+from closecall.consoles import may_show_progress, shows_progress, stderr_console
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from closecall.milp import OnProgress
 
 SECONDS_BEFORE_SECONDS = 2.0
 
 
-@contextmanager
-def waiting(what: str, console: Console | None = None) -> Iterator[None]:
+def waiting(what: str, console: Console | None = None) -> AbstractContextManager[object]:
     """Say on a terminal what is being waited for, and after a while for how long."""
-    console = console or stderr_console()
-    if not shows_progress(console):
-        yield
-        return
-    with live(console, Wait(what)):
-        yield
+    return live(Wait(what), console)
 
 
 @contextmanager
 def showing_interval(what: str = "distance", console: Console | None = None) -> Iterator[OnProgress]:
     """Give an `on_progress` that shows the interval of `what` on stderr."""
-    console = console or stderr_console()
     shown = LiveLine(what)
-    if not shows_progress(console):
-        yield shown
-        return
-    with live(console, shown):
+    with live(shown, console):
         yield shown
 
 
-def live(console: Console, shown: Wait | LiveLine) -> Live:
-    """A spinner beside what is shown, gone when it is over.
+def live(shown: Wait | LiveLine, console: Console | None = None) -> AbstractContextManager[object]:
+    """A spinner beside what is shown, gone when it is over; nothing where nobody looks.
 
     Lines printed meanwhile go above it where both are on a terminal; into a file they go as ever.
     """
+    if console is None and not may_show_progress():
+        return nullcontext()
+    console = console or stderr_console()
+    if not shows_progress(console):
+        return nullcontext()
+    from rich.live import Live
+    from rich.spinner import Spinner
+
     spinner = Spinner("dots", text=shown, style="status.spinner")
     above = sys.stdout is not None and sys.stdout.isatty()
     return Live(spinner, console=console, transient=True, refresh_per_second=12.5, redirect_stdout=above)
@@ -62,6 +58,8 @@ class Wait:
         self.what, self.began = what, time.perf_counter()
 
     def __rich__(self) -> Text:
+        from rich.text import Text
+
         seconds = time.perf_counter() - self.began
         return Text(self.what if seconds < SECONDS_BEFORE_SECONDS else f"{self.what} · {seconds:.0f} s")
 
@@ -81,6 +79,8 @@ class LiveLine:
         self.nodes = nodes
 
     def __rich__(self) -> Text:
+        from rich.text import Text
+
         seconds = time.perf_counter() - self.began
         return Text(sentence(self.what, self.lower, self.upper, self.nodes, seconds))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from closecall.cli import app
 from closecall.cli import options as o
+from closecall.cli.application import app
 from closecall.cli.asking import costs_of, find_subject, meaning, read_model
 from closecall.cli.completion import FORMS, complete_model, one_of
 from closecall.cli.grouping import grouped
@@ -45,6 +46,7 @@ def replay(
 
         saved = load_verdict(folder)
         source = saved.model if model is None else model
+        load_torch_for(source)
         checks = check_verdict(saved, read_model(source, saved.original.shape))
     holds = all(check.holds for check in checks)
     if as_json:
@@ -58,6 +60,12 @@ def replay(
         typer.echo(f"{said}; the lower bound was proven by the search and is not proven again here.")
     if not holds:
         raise typer.Exit(REFUTED)
+
+
+def load_torch_for(source: str) -> None:
+    """Let PyTorch run a model of ours beside ONNX Runtime: the search may have done without it."""
+    if not source.lower().endswith(".onnx"):
+        importlib.import_module("torch")
 
 
 @app.command("export-milp")

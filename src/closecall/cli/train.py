@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from closecall.cli import app
 from closecall.cli import options as o
+from closecall.cli.application import app
 from closecall.cli.ending import INTERRUPTED, say
 from closecall.cli.grouping import grouped
 from closecall.cli.output import lines_console, print_json

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from closecall.cli import app
 from closecall.cli import options as o
+from closecall.cli.application import app
 from closecall.cli.asking import read_shape
 from closecall.cli.output import print_json
 

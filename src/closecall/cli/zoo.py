@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from closecall.cli import app
 from closecall.cli import options as o
+from closecall.cli.application import app
 from closecall.cli.output import print_json
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image
+from PIL import Image
 
 from closecall.data.arrays import check_unit_interval
 from closecall.data.dataset import to_unit_interval
@@ -19,6 +19,7 @@ PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
 _FORMATS = ("PNG", "JPEG")
 _GREY_MODES = frozenset({"1", "L", "LA"})
 _COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"})
+_ORIENTATION = 0x0112  # the tag in which EXIF keeps it
 # How a picture of each orientation that EXIF knows is turned upright; 1 is upright.
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -81,7 +82,7 @@ def _orientation(picture: Image.Image) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             described.load(picture.info.get("exif", b""))
-            return int(described.get(ExifTags.Base.Orientation, 1))
+            return int(described.get(_ORIENTATION, 1))
     except (SyntaxError, ValueError, TypeError, KeyError, OSError, struct.error):
         return 1
 

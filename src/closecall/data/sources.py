@@ -1,17 +1,16 @@
 """The kinds of places a data set can be fetched from.
 
 Nothing here is trusted: a source only writes files into a scratch folder, under names that we chose and
-never longer than they should be; `fetch` compares their sha256 before anything else sees them.
+never longer than they should be; `fetch` compares their sha256 before anything else sees them. What
+reaches the network is imported when something is fetched.
 """
 
 from __future__ import annotations
 
 import gzip
-import http.client
 import shutil
 import subprocess
 import tarfile
-import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -157,9 +156,11 @@ class DebianPackage:
 @contextmanager
 def _failures_explained() -> Iterator[None]:
     """Turn whatever goes wrong while fetching into a SourceError with a short reason."""
+    from http.client import HTTPException
+
     try:
         yield
-    except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
+    except (OSError, EOFError, zlib.error, HTTPException) as error:
         raise SourceError(_reason(error)) from error
     except (tarfile.TarError, ValueError, SyntaxError) as error:
         raise SourceError(f"its content is damaged: {_reason(error)}") from error
@@ -174,7 +175,9 @@ def _reason(error: BaseException) -> str:
 def _open(address: str) -> IO[bytes]:
     if not address.startswith(("https://", "http://")):
         raise SourceError("only https and http addresses are fetched")
-    response: IO[bytes] = urllib.request.urlopen(address, timeout=_CONNECT_SECONDS)  # noqa: S310 (checked above)
+    from urllib.request import urlopen
+
+    response: IO[bytes] = urlopen(address, timeout=_CONNECT_SECONDS)  # noqa: S310 (checked above)
     return response
 
 

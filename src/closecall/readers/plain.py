@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from closecall.readers.engines import open_session, run_session
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.plain_engines import onnx_bytes, run_plain
 from closecall.readers.tensor import Tensor
+from closecall.settings import DEFAULT
 
 
 def read_plain(source: str | Path, input_shape: tuple[int, ...] | None) -> Classifier | None:
@@ -25,14 +27,18 @@ def read_plain(source: str | Path, input_shape: tuple[int, ...] | None) -> Class
     model = load_plain(source)
     if model is None or input_shape not in (None, model.input_shape):
         return None
-    network, engines = network_of(model), engines_of(model, source)
+    network = network_of(model)
+    if network.units > DEFAULT.lp.units_for_climbs:
+        # A search will need torch, and it is better to wait for it before the time of the search runs.
+        importlib.import_module("torch")
+    engines = engines_of(model, source)
     for name, engine in engines.items():
         agreed(network, "", {name: engine}, str(source))
     return Classifier(network, engines, str(source))
 
 
 def engines_of(model: PlainModel, source: str | Path) -> Mapping[str, Engine]:
-    """onnxruntime, and another one: torch where somebody has loaded it already, else NumPy."""
+    """onnxruntime, and another one: torch where it is loaded already, else NumPy."""
     session = run_session(open_session(onnx_bytes(model)), model.input_shape)
     if "torch" not in sys.modules:
         return {"numpy": run_plain(model), "onnxruntime": session}

@@ -40,6 +40,9 @@ def shows_progress(console: Console) -> bool:
 
 def may_show_progress() -> bool:
     """Whether to ask rich, which takes a moment to import: not where all is quiet, nor for a file."""
-    if _quiet or sys.stderr is None:
+    if _quiet:
         return False
-    return any(name in os.environ for name in TOLD) or (not sys.stderr.closed and sys.stderr.isatty())
+    try:
+        return any(name in os.environ for name in TOLD) or sys.stderr.isatty()
+    except (AttributeError, ValueError):  # no stderr at all, or one that is closed
+        return False

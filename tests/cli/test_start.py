@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from closecall import nearest
 from closecall.cli import app
 from closecall.cli.application import HOMES
+from closecall.consoles import TOLD
 from closecall.models.plain import load_plain
 from closecall.readers.plain_engines import onnx_bytes
 from closecall.verdict.saved import save_verdict
@@ -33,8 +35,15 @@ HEAVY = ["matplotlib", "pandas", "rich", "scipy.linalg", "scipy.optimize", "skle
 def loaded_by(*arguments: str | Path) -> str:
     """The exit code of a command, run by an interpreter of its own, and the heavy modules that it loaded."""
     given = [sys.executable, "-c", PROGRAM, json.dumps([str(argument) for argument in arguments])]
+    nobody_looks = {name: value for name, value in os.environ.items() if name not in TOLD}
     done = subprocess.run(
-        given, input=json.dumps(HEAVY), capture_output=True, text=True, check=True, timeout=120
+        given,
+        input=json.dumps(HEAVY),
+        env=nobody_looks,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     return done.stdout.splitlines()[-1]
 

@@ -13,7 +13,7 @@ from closecall.data.multimnist import overlap_digits
 from closecall.models import DNN, CapsNet
 from closecall.train import TrainingPlan, evaluate, train
 from closecall.train.batches import Images, shuffle
-from closecall.train.loop import count_correct
+from closecall.train.evaluation import count_correct
 from closecall.train.plan import cross_entropy, squared_error
 
 

@@ -127,7 +127,7 @@ def _tell(sentence: str, as_json: bool, out: Path, model: str, images: Dataset, 
 def _load(source: str, dataset: str | None) -> tuple[CapsNet, Dataset]:
     """Give a capsule network and the test images it was made for."""
     from closecall import data, models
-    from closecall.train.loop import check_fit
+    from closecall.train.evaluation import check_fit
 
     network = models.load_model(source)
     if not isinstance(network, models.CapsNet):

@@ -70,6 +70,11 @@ def train(
 
 
 def tell(described: Mapping[str, Any], out: Path) -> None:
+    if "proven" in described:
+        radius = described["recipe"]["certified"]
+        typer.echo(
+            f"{described['proven']:.2%} of the test images are proven within {radius:g} by intervals alone."
+        )
     typer.echo(
         f"{described['accuracy']:.2%} of the test images are classified correctly after "
         f"{described['seconds']:.1f} s on {described['recipe']['threads']} thread(s); the model is in {out}"

@@ -187,6 +187,33 @@ class LearningOptions:
             "--l1", help="Weighs the sum of all weights' sizes; by default 1e-5.", rich_help_panel=_PROVING
         ),
     ] = None
+    certified: Annotated[
+        float | None,
+        typer.Option(
+            metavar="R",
+            help="Trains for proofs within this radius in L∞, such as 0.1 or 2/255, by intervals that grow.",
+            rich_help_panel=_PROVING,
+            parser=o.read_amount,
+        ),
+    ] = None
+    certified_reach: Annotated[
+        float | None,
+        typer.Option(help="Trains at so many times that radius; by default 1.1.", rich_help_panel=_PROVING),
+    ] = None
+    certified_weight: Annotated[
+        float | None,
+        typer.Option(
+            help="The share of the loss that the worst scores in the ball have at last; by default 0.5.",
+            rich_help_panel=_PROVING,
+        ),
+    ] = None
+    certified_ramp: Annotated[
+        float | None,
+        typer.Option(
+            help="The share of the training over which radius and weight grow from 0; by default 0.5.",
+            rich_help_panel=_PROVING,
+        ),
+    ] = None
 
     def plan(self) -> dict[str, Any]:
         """The fields of a training plan."""

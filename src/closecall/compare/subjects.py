@@ -26,8 +26,8 @@ from closecall.models.store import weights_bytes
 from closecall.readers import Classifier, read
 from closecall.train import TrainingPlan, train
 from closecall.train.batches import fingerprint
+from closecall.train.evaluation import check_fit
 from closecall.train.folder import CHECKPOINT
-from closecall.train.loop import check_fit
 
 AT_A_TIME = 250
 MOST_UNITS = 10_000  # bounds of larger networks take minutes for one image

@@ -15,7 +15,10 @@ LEARNED, HELD_OUT, FAINT = "#4c78a8", "#e45756", "#8a8a8a"
 def curves_csv(history: Sequence[EpochRecord]) -> bytes:
     """Give one row per epoch, as the content of a CSV file."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, [column.name for column in fields(EpochRecord)], lineterminator="\n")
+    columns = [field.name for field in fields(EpochRecord)]
+    if history[0].validation_proven is None:
+        columns.remove("validation_proven")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(record) for record in history)
     return text.getvalue().encode()

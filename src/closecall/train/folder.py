@@ -17,7 +17,8 @@ from closecall.models import build, save_model
 from closecall.models.registry import as_trainable
 from closecall.models.store import PARTIAL
 from closecall.train.curves import curves_csv, curves_png
-from closecall.train.loop import evaluate, train
+from closecall.train.evaluation import check_plan, evaluate, evaluate_proven
+from closecall.train.loop import train
 from closecall.train.plan import TrainingPlan
 from closecall.train.progress import showing_progress
 from closecall.train.record import TrainingRun
@@ -25,6 +26,7 @@ from closecall.train.started import Started
 
 CHECKPOINT = "checkpoint.safetensors"
 STABILITY = ("stable", "stable_radius", "l1")
+CERTIFIED = ("certified", "certified_reach", "certified_weight", "certified_ramp")
 WRITTEN = (CHECKPOINT, "model.safetensors", "model.json", "model.onnx", "curves.csv", "curves.png")
 
 
@@ -49,6 +51,7 @@ def train_into(
     train_set, test_set = data.load_dataset(dataset, "train"), data.load_dataset(dataset, "test")
     fitting = {"input_shape": train_set.input_shape, "classes": train_set.classes}
     model = build(kind, {**fitting, **config}, seed=plan.seed)
+    check_plan(model, train_set, plan)
     prepare_folder(folder, resume=resume, overwrite=overwrite)
     about = Started(kind, as_trainable(model).config(), dataset, plan).to_json()
     learned = len(train_set) - plan.held_out(len(train_set))
@@ -59,6 +62,8 @@ def train_into(
         )
     _, accuracy = evaluate(model, test_set)
     described = {**_description(dataset, plan, run, accuracy), "class_names": list(train_set.class_names)}
+    if plan.certified is not None:
+        described["proven"] = evaluate_proven(model, test_set, plan.certified)
     _write(folder, model, run, described, f"{kind} on {dataset}, {accuracy:.2%} on the test images")
     return described
 
@@ -89,8 +94,8 @@ def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
 def _description(dataset: str, plan: TrainingPlan, run: TrainingRun, accuracy: float) -> dict[str, Any]:
     recipe = {**asdict(plan), "threads": run.threads}
-    if plan.stable is None:
-        recipe = {name: value for name, value in recipe.items() if name not in STABILITY}
+    unused = (*(STABILITY if plan.stable is None else ()), *(CERTIFIED if plan.certified is None else ()))
+    recipe = {name: value for name, value in recipe.items() if name not in unused}
     described: dict[str, Any] = {
         "dataset": dataset,
         "accuracy": accuracy,
@@ -99,6 +104,8 @@ def _description(dataset: str, plan: TrainingPlan, run: TrainingRun, accuracy: f
         "recipe": recipe,
         "seconds": round(run.seconds, 2),
     }
+    if run.validation_proven is not None:
+        described["validation_proven"] = run.validation_proven
     return described if run.pruning is None else {**described, "pruning": asdict(run.pruning)}
 
 

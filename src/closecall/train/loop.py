@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from closecall.data import Dataset
 from closecall.errors import InputError, TrainingError
-from closecall.models.registry import as_trainable
-from closecall.train.batches import Epoch, Images, fingerprint, shuffle, split
+from closecall.train.batches import Epoch, fingerprint, shuffle, split
 from closecall.train.checkpoint import Weights, broken_checkpoint, load_checkpoint, restore, save_checkpoint
+from closecall.train.evaluation import check_plan, count_correct, measure, proven_share
 from closecall.train.interrupt import holding_interrupts
-from closecall.train.plan import LossFunction, TrainingPlan
+from closecall.train.plan import TrainingPlan
 from closecall.train.record import EpochRecord, Listener, TrainingRun
 from closecall.train.stability import Pruning, drop_tiny_weights
 from closecall.train.threads import choose_threads, using_threads
 
-EVALUATION_BATCH = 1000
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 SECONDS_BETWEEN_REPORTS = 0.1
 
@@ -82,9 +81,17 @@ class _Session:
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise broken_checkpoint(self.checkpoint, error) from error
 
+    @property
+    def steps(self) -> int:
+        """How many there are in all."""
+        return self.plan.epochs * self.steps_per_epoch
+
+    def steps_before(self, number: int) -> int:
+        """How many come before this one of the current epoch."""
+        return (self.progress.epoch - 1) * self.steps_per_epoch + number
+
     def learning_rate(self, number: int) -> float:
-        done = (self.progress.epoch - 1) * self.steps_per_epoch + number
-        return self.plan.learning_rate_at(done, self.plan.epochs * self.steps_per_epoch)
+        return self.plan.learning_rate_at(self.steps_before(number), self.steps)
 
     def save(self) -> None:
         if self.checkpoint is not None:
@@ -116,7 +123,7 @@ def train(
     seed, threads and machine give the same weights.
     """
     plan = plan or TrainingPlan()
-    check_fit(model, dataset)
+    check_plan(model, dataset, plan)
     with torch.random.fork_rng(devices=[]), holding_interrupts() as interrupted:
         torch.manual_seed(plan.seed)
         session = _Session(model, dataset, plan, checkpoint, resume, about or {})
@@ -135,7 +142,7 @@ def train(
 def _prune(session: _Session) -> Pruning:
     loss_function = TrainingPlan(loss="cross-entropy").loss_function(session.model)
     return drop_tiny_weights(
-        session.model, lambda: _measure(session.model, session.held_out, loss_function)[1]
+        session.model, lambda: measure(session.model, session.held_out, loss_function)[1]
     )
 
 
@@ -169,7 +176,8 @@ def _take_step(session: _Session, epoch: Epoch, start: int) -> None:
     for group in session.optimizer.param_groups:
         group["lr"] = session.learning_rate(number)
     session.optimizer.zero_grad()
-    loss, scores = session.loss_function(session.model, *batch)
+    loss_function = session.plan.loss_function(session.model, session.steps_before(number) / session.steps)
+    loss, scores = loss_function(session.model, *batch)
     value = float(loss.detach())
     _check_finite(value, f"in epoch {progress.epoch}, batch {number + 1} of {session.steps_per_epoch}")
     loss.backward()  # type: ignore[no-untyped-call]
@@ -183,8 +191,10 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
     """Measure the held-out images, keep the weights if they are the best so far, record and save."""
     progress = session.progress
     began = time.monotonic()
-    loss, accuracy = _measure(session.model, session.held_out, session.loss_function)
+    loss, accuracy = measure(session.model, session.held_out, session.loss_function)
     _check_finite(loss, f"on the held-out images after epoch {progress.epoch}")
+    radius = session.plan.certified
+    proven = None if radius is None else proven_share(session.model, session.held_out, radius)
     count = len(session.images)
     record = EpochRecord(
         epoch=progress.epoch,
@@ -195,6 +205,7 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
         learning_rate=session.learning_rate(session.steps_per_epoch - 1),
         seconds=progress.seconds + time.monotonic() - began,
         images_per_second=count / max(progress.seconds, 1e-9),
+        validation_proven=proven,
     )
     history = [*progress.history, record]
     best_epoch = _best_epoch(history, session.plan)
@@ -207,8 +218,8 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
 
 
 def _best_epoch(history: list[EpochRecord], plan: TrainingPlan) -> int:
-    """Give the most accurate epoch; with a stability penalty, that of the least loss, which weighs both."""
-    if plan.stable is not None:
+    """Give the most accurate epoch; if the loss weighs provability, too, that of the least loss."""
+    if plan.stable is not None or plan.certified is not None:
         return min(history, key=lambda r: r.validation_loss).epoch
     return max(history, key=lambda r: (r.validation_accuracy, -r.validation_loss)).epoch
 
@@ -218,51 +229,6 @@ def _check_finite(loss: float, where: str) -> None:
         raise TrainingError(f"The loss became {loss} {where}: train again with a smaller learning rate.")
 
 
-def evaluate(model: nn.Module, dataset: Dataset, plan: TrainingPlan | None = None) -> tuple[float, float]:
-    """Give a model's mean loss and its accuracy on a whole data set."""
-    check_fit(model, dataset)
-    loss_function = (plan or TrainingPlan()).loss_function(model)
-    return _measure(model, Images.of(dataset), loss_function)
-
-
-def _measure(model: nn.Module, images: Images, loss_function: LossFunction) -> tuple[float, float]:
-    was_training = model.training
-    model.eval()
-    loss_sum, correct = 0.0, 0
-    with torch.no_grad():
-        for start in range(0, len(images), EVALUATION_BATCH):
-            batch = images.batch(start, EVALUATION_BATCH)
-            labels = batch[1]
-            loss, scores = loss_function(model, *batch)
-            loss_sum += float(loss) * len(labels)
-            correct += count_correct(scores, labels)
-    model.train(was_training)
-    return loss_sum / len(images), correct / len(images)
-
-
-def count_correct(scores: Tensor, labels: Tensor) -> int:
-    """Count the images whose label has the largest score; with two labels (N, 2), the two largest."""
-    if labels.ndim == 1:
-        return int((scores.argmax(1) == labels).sum())
-    best = scores.topk(labels.shape[1]).indices.sort(1).values
-    return int((best == labels.sort(1).values).all(1).sum())
-
-
-def check_fit(model: nn.Module, dataset: Dataset) -> None:
-    """Raise InputError when a data set's images or labels do not fit a model."""
-    classifier = as_trainable(model)
-    if tuple(dataset.input_shape) != tuple(classifier.input_shape):
-        raise InputError(
-            f"The model takes images of shape {tuple(classifier.input_shape)} but {dataset.name} has "
-            f"{tuple(dataset.input_shape)}: build the model for this shape."
-        )
-    if dataset.classes > classifier.classes:
-        raise InputError(
-            f"The model tells {classifier.classes} classes apart but {dataset.name} has {dataset.classes}: "
-            "build the model for this many."
-        )
-
-
 def _copy_weights(model: nn.Module) -> Weights:
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
@@ -270,7 +236,7 @@ def _copy_weights(model: nn.Module) -> Weights:
 def _identity(model: nn.Module, dataset: Dataset, plan: TrainingPlan) -> dict[str, Any]:
     """Give what must be the same for a resumed run to end as the first would have."""
     described = {f"plan {name}": value for name, value in asdict(plan).items() if name != "threads"}
-    if plan.schedule == "constant":
+    if not plan.epochs_matter:
         del described["plan epochs"]
     shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     return {**described, "model": shapes, "data set": fingerprint(dataset)}

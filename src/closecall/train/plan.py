@@ -13,6 +13,14 @@ from torch.nn import functional as F
 
 from closecall.errors import InputError
 from closecall.models.capsules.losses import presence
+from closecall.train.certified import (
+    DEFAULT_RAMP,
+    DEFAULT_REACH,
+    DEFAULT_WEIGHT,
+    check_certified,
+    grown,
+    worst_loss,
+)
 from closecall.train.stability import DEFAULT_L1, DEFAULT_RADIUS, check_stable, l1_size, stability_penalty
 
 # (model, images, labels, parts if there are any) -> (loss, scores)
@@ -30,6 +38,9 @@ class TrainingPlan:
     `learning_rate=None` is the optimiser's usual one; `validation=None` holds out one image in twelve;
     `threads=None` measures which number is fastest (the last bits of the weights may depend on it).
     `stable` weighs the ReLU-stability penalty within `stable_radius` and brings `l1` on the weights with it.
+    `certified` is the radius within which proofs are wanted: the loss of the worst scores that intervals
+    allow within `certified_reach` times that radius counts `certified_weight`, that of the images the rest;
+    radius and weight grow from 0 over the share `certified_ramp` of the training.
     """
 
     epochs: int = 10
@@ -46,6 +57,10 @@ class TrainingPlan:
     stable: float | None = None
     stable_radius: float | None = None
     l1: float | None = None
+    certified: float | None = None
+    certified_reach: float | None = None
+    certified_weight: float | None = None
+    certified_ramp: float | None = None
 
     def __post_init__(self) -> None:
         self._check_counts()
@@ -58,6 +73,7 @@ class TrainingPlan:
         if not 0 <= self.weight_decay < math.inf:
             raise InputError(f"The weight decay must be finite and not negative, not {self.weight_decay}.")
         self._settle_stability()
+        self._settle_certified()
 
     def _settle_stability(self) -> None:
         """Check the options of the stability penalty and fill in those that were left out."""
@@ -67,15 +83,43 @@ class TrainingPlan:
                     "A stability radius and an L1 weight need the stability penalty: add --stable."
                 )
             return
-        for name, usual in (("stable_radius", DEFAULT_RADIUS), ("l1", DEFAULT_L1)):
+        self._fill_in({"stable_radius": DEFAULT_RADIUS, "l1": DEFAULT_L1})
+        self._check_amounts({"stable": math.inf, "stable_radius": 1.0, "l1": math.inf})
+
+    def _settle_certified(self) -> None:
+        """Check the options of training for proofs and fill in those that were left out."""
+        usual = {
+            "certified_reach": DEFAULT_REACH,
+            "certified_weight": DEFAULT_WEIGHT,
+            "certified_ramp": DEFAULT_RAMP,
+        }
+        if self.certified is None:
+            for name in usual:
+                if getattr(self, name) is not None:
+                    raise InputError(f"{_option(name)} needs a radius to prove: add --certified.")
+            return
+        if not 0 < self.certified <= 1:
+            raise InputError(
+                f"--certified takes a radius above 0 and up to 1, such as 0.1 or 2/255, not {self.certified}."
+            )
+        if self.stable is not None:
+            raise InputError("Choose --stable for short proofs or --certified for a proven radius, not both.")
+        if self.loss not in (None, "cross-entropy"):
+            raise InputError(f"--certified is trained by cross-entropy: leave --loss {self.loss} out.")
+        self._fill_in(usual)
+        self._check_amounts({"certified_reach": math.inf, "certified_weight": 1.0, "certified_ramp": 1.0})
+
+    def _fill_in(self, usual: dict[str, float]) -> None:
+        for name, value in usual.items():
             if getattr(self, name) is None:
-                object.__setattr__(self, name, usual)
-        limits = {"stable": math.inf, "stable_radius": 1.0, "l1": math.inf}
+                object.__setattr__(self, name, value)
+
+    def _check_amounts(self, limits: dict[str, float]) -> None:
         for name, limit in limits.items():
             value = getattr(self, name)
             if not 0 <= value < math.inf or value > limit:
                 allowed = "from 0 to 1" if limit == 1 else "finite and not negative"
-                raise InputError(f"--{name.replace('_', '-')} must be {allowed}, not {value}.")
+                raise InputError(f"{_option(name)} must be {allowed}, not {value}.")
 
     def _check_counts(self) -> None:
         least = {"epochs": 1, "batch": 0, "shift": 0, "validation": 1, "seed": 0, "threads": 1}
@@ -117,19 +161,47 @@ class TrainingPlan:
         )
         return optimizer
 
-    def loss_function(self, model: nn.Module) -> LossFunction:
-        """Give the function (model, images, labels, …) -> (loss, scores) to minimise."""
+    @property
+    def epochs_matter(self) -> bool:
+        """Whether each epoch depends on how many there will be."""
+        return self.schedule != "constant" or self.certified is not None
+
+    def loss_function(self, model: nn.Module, done: float = 1.0) -> LossFunction:
+        """Give the function (model, images, labels, …) -> (loss, scores) to minimise.
+
+        `done` is the share of the training that is over, for losses that change on the way.
+        """
         loss = self._score_loss(model)
-        if self.stable is None or self.stable_radius is None or self.l1 is None:
-            return loss
+        if self.certified is not None:
+            return self._certified_loss(model, loss, done)
+        return loss if self.stable is None else self._stable_loss(model, loss)
+
+    def _stable_loss(self, model: nn.Module, loss: LossFunction) -> LossFunction:
         check_stable(model)
-        weight, radius, l1 = self.stable, self.stable_radius, self.l1
+        weight, radius, l1 = _settled(self.stable, self.stable_radius, self.l1)
 
         def stable_loss(model: nn.Module, images: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor]:
             value, scores = loss(model, images, *rest)
             return value + weight * stability_penalty(model, images, radius) + l1 * l1_size(model), scores
 
         return stable_loss
+
+    def _certified_loss(self, model: nn.Module, loss: LossFunction, done: float) -> LossFunction:
+        check_certified(model)
+        radius, reach, weight, ramp = _settled(
+            self.certified, self.certified_reach, self.certified_weight, self.certified_ramp
+        )
+        size = grown(done, ramp)
+        share = size * weight
+
+        def certified_loss(
+            model: nn.Module, images: Tensor, labels: Tensor, *_parts: Tensor
+        ) -> tuple[Tensor, Tensor]:
+            value, scores = loss(model, images, labels)
+            worst = worst_loss(model, images, labels, size * reach * radius)
+            return (1 - share) * value + share * worst, scores
+
+        return certified_loss
 
     def _score_loss(self, model: nn.Module) -> LossFunction:
         if self.loss is None and hasattr(model, "training_loss"):
@@ -160,6 +232,15 @@ def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
 def _own_loss(model: nn.Module, *batch: Tensor) -> tuple[Tensor, Tensor]:
     result: tuple[Tensor, Tensor] = model.training_loss(*batch)  # type: ignore[operator]
     return result
+
+
+def _settled(*values: float | None) -> list[float]:
+    """Options that a plan has filled in when it was made."""
+    return [value for value in values if value is not None]
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _check_choice(name: str, value: str, choices: dict[str, Any]) -> None:

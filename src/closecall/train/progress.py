@@ -34,9 +34,10 @@ def showing_progress(console: Console, epochs: int, images: int) -> Iterator[Lis
 
 def sentence(record: EpochRecord, epochs: int, seconds_left: float) -> str:
     """Put an epoch into one line."""
+    proven = "" if record.validation_proven is None else f"proven {record.validation_proven:.2%}  "
     return (
         f"epoch {record.epoch}/{epochs}  loss {record.loss:.4f}  accuracy {record.accuracy:.2%}  "
-        f"held out {record.validation_accuracy:.2%}  {record.images_per_second:,.0f} images/s  "
+        f"held out {record.validation_accuracy:.2%}  {proven}{record.images_per_second:,.0f} images/s  "
         f"{seconds_left:.0f} s left"
     )
 

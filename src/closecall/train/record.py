@@ -20,6 +20,7 @@ class EpochRecord:
     learning_rate: float
     seconds: float
     images_per_second: float
+    validation_proven: float | None = None  # the share that intervals prove, when that is trained for
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class TrainingRun:
         if self.pruning is not None:
             return self.pruning.validation_accuracy
         return self.history[self.best_epoch - 1].validation_accuracy
+
+    @property
+    def validation_proven(self) -> float | None:
+        """The share of the held-out images that intervals prove within the radius trained for, if any."""
+        return self.history[self.best_epoch - 1].validation_proven
 
     @property
     def seconds(self) -> float:

@@ -11,17 +11,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from closecall.errors import ModelError
-from closecall.models.modules import PaperConv2d
+from closecall.train.intervals import Interval, check_layers, layer_interval, layers_of, pixel_interval
 
 DEFAULT_RADIUS = 0.05
 DEFAULT_L1 = 1e-5
 LARGEST_FALL = 0.001
 THRESHOLDS = tuple(1e-4 * 2 ** (step / 2) for step in range(24))
-
-Interval = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -37,19 +33,14 @@ class Pruning:
 def relu_intervals(model: nn.Module, images: Tensor, radius: float) -> list[Interval]:
     """Give lower and upper bounds on what each ReLU reads, for all images of a batch at once.
 
-    They hold for every image v of [0, 1] with |v − image| ≤ radius, up to rounding in float32:
-
-        affine: W·(u + l)/2 + b ± |W|·(u − l)/2      ReLU, maximum: of both bounds
+    They hold for every image v of [0, 1] with |v − image| ≤ radius, up to rounding in float32.
     """
-    lower, upper = (images - radius).clamp(min=0), (images + radius).clamp(max=1)
+    lower, upper = pixel_interval(images, radius)
     found: list[Interval] = []
-    for layer in _layers(model):
+    for layer in layers_of(model):
         if isinstance(layer, nn.ReLU):
             found.append((lower, upper))
-        if isinstance(layer, (nn.Linear, nn.Conv2d, PaperConv2d)):
-            lower, upper = _affine_interval(layer, lower, upper)
-        else:
-            lower, upper = layer(lower), layer(upper)
+        lower, upper = layer_interval(layer, lower, upper)
     return found
 
 
@@ -66,11 +57,7 @@ def l1_size(model: nn.Module) -> Tensor:
 
 def check_stable(model: nn.Module) -> None:
     """Raise ModelError when intervals cannot be carried through a model."""
-    for layer in _layers(model):
-        if not isinstance(layer, _KNOWN):
-            raise ModelError(
-                f"The stability penalty needs a dnn or a cnn: it has no bounds for {type(layer).__name__}."
-            )
+    check_layers(model, "The stability penalty")
 
 
 def drop_tiny_weights(model: nn.Module, measure: Callable[[], float]) -> Pruning:
@@ -99,24 +86,5 @@ def _cut(weights: list[nn.Parameter], original: list[Tensor], threshold: float) 
             weight.copy_(torch.where(value.abs() < threshold, 0.0, value))
 
 
-def _affine_interval(layer: nn.Linear | nn.Conv2d | PaperConv2d, lower: Tensor, upper: Tensor) -> Interval:
-    middle, reach = (upper + lower) / 2, (upper - lower) / 2
-    if isinstance(layer, nn.Linear):
-        spread = F.linear(reach, layer.weight.abs())
-    else:
-        weight = layer.weight if isinstance(layer, nn.Conv2d) else (layer.kernels * layer.maps).flatten(0, 1)
-        spread = F.conv2d(reach, weight.abs(), None, layer.stride, layer.padding)
-    centre = layer(middle)
-    return centre - spread, centre + spread
-
-
-def _layers(model: nn.Module) -> list[nn.Module]:
-    layers = getattr(model, "layers", None)
-    return list(layers) if isinstance(layers, nn.Sequential) else [model]
-
-
 def _weights(model: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in model.parameters() if parameter.ndim > 1]
-
-
-_KNOWN = (nn.Linear, nn.Conv2d, PaperConv2d, nn.ReLU, nn.MaxPool2d, nn.Flatten)

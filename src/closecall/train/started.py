@@ -32,7 +32,7 @@ class Started:
 
     def free_options(self) -> tuple[str, ...]:
         """Those that may change on the way without changing what the epochs so far would have been."""
-        return ("threads", "epochs") if self.plan.schedule == "constant" else ("threads",)
+        return ("threads",) if self.plan.epochs_matter else ("threads", "epochs")
 
 
 def read_started(checkpoint: Path) -> Started:

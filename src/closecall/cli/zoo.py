@@ -9,6 +9,11 @@ from closecall.cli import options as o
 from closecall.cli.application import app
 from closecall.cli.output import print_json
 
+CAPTION = (
+    "accuracy: of the test images; proven: of them, by intervals alone, within this L∞ radius of the image; "
+    "units: ReLU and pooling values per image"
+)
+
 
 @app.command()
 def zoo(as_json: o.AsJson = False, _quiet: o.Quiet = False) -> None:
@@ -32,11 +37,11 @@ def show_table(described: Mapping[str, Mapping[str, Any]]) -> None:
 
     from closecall.models.zoo import summarise
 
-    table = Table(title="Trained models in the package", caption="units: ReLU and pooling values per image")
+    table = Table(title="Trained models in the package", caption=CAPTION)
     table.add_column("name", no_wrap=True)
     table.add_column("architecture")
     table.add_column("data")
-    for heading in ("accuracy", "parameters", "units"):
+    for heading in ("accuracy", "proven", "parameters", "units"):
         table.add_column(heading, justify="right")
     for name, facts in described.items():
         table.add_row(
@@ -44,7 +49,13 @@ def show_table(described: Mapping[str, Mapping[str, Any]]) -> None:
             summarise(facts),
             facts["dataset"],
             f"{facts['accuracy']:.2%}",
+            proven_share(facts),
             f"{facts['parameters']:,}",
             f"{facts['units']:,}",
         )
     Console().print(table)
+
+
+def proven_share(facts: Mapping[str, Any]) -> str:
+    """How many test images are proven, and within what, for models that were trained for it."""
+    return f"{facts['proven']:.2%} at {facts['recipe']['certified']:.3g}" if "proven" in facts else ""

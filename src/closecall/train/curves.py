@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 
 from closecall.train.record import EpochRecord
 
-LEARNED, HELD_OUT, FAINT = "#4c78a8", "#e45756", "#8a8a8a"
+LEARNED, HELD_OUT, PROVEN, FAINT = "#4c78a8", "#e45756", "#54a24b", "#8a8a8a"
 
 
 def curves_csv(history: Sequence[EpochRecord]) -> bytes:
@@ -37,6 +37,9 @@ def curves_png(history: Sequence[EpochRecord], best_epoch: int, title: str) -> b
     epochs = [record.epoch for record in history]
     _draw(losses, epochs, [r.loss for r in history], [r.validation_loss for r in history])
     _draw(accuracies, epochs, [r.accuracy for r in history], [r.validation_accuracy for r in history])
+    proven = [r.validation_proven for r in history if r.validation_proven is not None]
+    if proven:
+        accuracies.plot(epochs, proven, ".-", color=PROVEN, label="held-out images, proven")
     losses.set_ylabel("loss")
     accuracies.set_ylabel("accuracy")
     accuracies.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -22,7 +22,10 @@ from closecall.solvers.silence import without_lines
 TOLERANCES: dict[str, float] = {
     "numerics/feastol": 1e-9,
     "numerics/dualfeastol": 1e-9,
-    "numerics/epsilon": 1e-9,
+    # What SCIP takes for zero must lie well below what it takes for feasible: with both at 1e-9 its presolve
+    # and its cuts have lost the optimum.
+    "numerics/epsilon": 1e-12,
+    "numerics/sumepsilon": 1e-10,
 }
 
 INFINITY = 1e20

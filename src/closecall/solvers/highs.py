@@ -25,8 +25,9 @@ TOLERANCES: dict[str, float] = {
     "small_matrix_value": 1e-12,
 }
 
-# The aggregator of HiGHS 1.15's presolve loses optima of well-scaled models with a few dozen columns.
-_AGGREGATOR = 1 << 12
+# Two rules of HiGHS 1.15's presolve, which put one column for another where an equation says so, lose optima
+# of well-scaled models with a few dozen columns.
+_DOUBLETON_EQUATIONS, _AGGREGATOR = 1 << 9, 1 << 12
 _ROWWISE = 2
 _TRIANGULAR = 1
 _MINIMISE = 1
@@ -84,7 +85,7 @@ def _hand_over(milp: Milp, limits: Limits) -> Any:
         "mip_abs_gap": limits.absolute_gap,
         "threads": limits.threads,
         "random_seed": 0,
-        "presolve_rule_off": _AGGREGATOR,
+        "presolve_rule_off": _DOUBLETON_EQUATIONS | _AGGREGATOR,
     }
     for name, value in options.items():
         if highs.setOptionValue(name, value) == highspy.HighsStatus.kError:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from closecall.ask.nearest import answer, nearest
+from closecall.ask.nearest import answer, certify, nearest
 from closecall.attacks.gradient import widest
 from closecall.clock import Clock, holding_interrupts_back, usable_threads
 from closecall.errors import QueryError
@@ -90,6 +90,15 @@ def test_a_large_network_gets_an_interval(residual: Classifier) -> None:
     assert verdict.outcome == "adversarial"
     assert verdict.distance is not None
     assert 0 < verdict.lower_bound < verdict.distance
+
+
+def test_a_radius_that_stays_open_still_gets_a_smaller_one_that_is_proven(deep: Classifier) -> None:
+    found = nearest(deep, image_for(deep), norm="linf", time_limit=3.0)
+    assert found.distance is not None
+    radius = 0.5 * (found.lower_bound + found.distance)
+    verdict = certify(deep, image_for(deep), norm="linf", radius=radius, time_limit=2.0)
+    assert verdict.outcome == "unresolved"
+    assert 0 < verdict.lower_bound < radius
 
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ def first_bound(problem: Problem, until: float) -> None:
     No image within a radius in L∞ means none within the same radius in L1 or L2. In L0, where k pixels move
     by no more than the k largest rooms together, a radius in L1 says how many must change at least.
     """
-    if not problem.nearest:  # who asks about a radius is not helped by a smaller one
+    if not problem.nearest and math.isinf(problem.domain.radius):  # a whole box has no distance to tell
         return
     bounds = problem.settings.linear_bounds
     domain, incumbent, network = problem.domain, problem.incumbent, problem.simplified

@@ -28,6 +28,8 @@ from closecall.train import EpochRecord, TrainingPlan, evaluate_proven, train
 from closecall.train.certified import count_proven, grown, worst_leads, worst_loss
 from closecall.train.evaluation import check_plan
 
+from .conftest import pixels_for, with_biases
+
 RADIUS = 0.1
 MODELS = {
     "dnn": lambda: DNN([7, 5], (1, 6, 6), 3),
@@ -39,18 +41,11 @@ MODELS = {
 
 
 def model_of(name: str) -> nn.Module:
-    torch.manual_seed(5)
-    model = MODELS[name]().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.normal_(std=0.2)
-    return model
+    return with_biases(MODELS[name])
 
 
 def some_images(model: nn.Module, count: int) -> tuple[Tensor, Tensor]:
-    pixels = torch.rand(count, *model.input_shape).mul(1.4).sub(0.2).clamp(0, 1)
-    return pixels, torch.arange(count) % 3
+    return pixels_for(model, count), torch.arange(count) % 3
 
 
 def ball(image: Tensor, radius: float) -> Domain:

@@ -32,6 +32,8 @@ from closecall.train.stability import (
     stability_penalty,
 )
 
+from .conftest import pixels_for, with_biases
+
 RADIUS = 0.1
 MODELS = {
     "dnn": lambda: DNN([7, 5], (1, 6, 6), 3),
@@ -43,17 +45,7 @@ MODELS = {
 
 
 def model_of(name: str) -> nn.Module:
-    torch.manual_seed(5)
-    model = MODELS[name]().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.normal_(std=0.2)
-    return model
-
-
-def some_images(model: nn.Module, count: int) -> Tensor:
-    return torch.rand(count, *model.input_shape).mul(1.4).sub(0.2).clamp(0, 1)  # some pixels black or white
+    return with_biases(MODELS[name])
 
 
 def read_by_relus(model: nn.Module, images: Tensor) -> list[Tensor]:
@@ -78,7 +70,7 @@ def ball(image: Tensor, radius: float) -> Domain:
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_intervals_contain_what_samples_do(name: str) -> None:
     model = model_of(name)
-    image = some_images(model, 1)
+    image = pixels_for(model, 1)
     intervals = relu_intervals(model, image, RADIUS)
     noise = (torch.rand(2000, *image.shape[1:]) * 2 - 1) * RADIUS
     noise[:1000] = noise[:1000].sign() * RADIUS
@@ -94,7 +86,7 @@ def test_intervals_contain_what_samples_do(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_intervals_agree_with_the_package(name: str) -> None:
     model = model_of(name)
-    images = some_images(model, 3)
+    images = pixels_for(model, 3)
     network = read(model).network
     sources = [node.inputs[0] for node in network.nodes if isinstance(node.layer, Relu)]
     intervals = relu_intervals(model, images, RADIUS)
@@ -135,7 +127,7 @@ def test_penalty_by_hand() -> None:
 
 def test_the_loss_is_the_sum_of_its_parts() -> None:
     model = model_of("cnn")
-    images, labels = some_images(model, 4), torch.tensor([0, 1, 2, 1])
+    images, labels = pixels_for(model, 4), torch.tensor([0, 1, 2, 1])
     plan = TrainingPlan(stable=0.7, stable_radius=RADIUS, l1=0.01)
     loss, scores = plan.loss_function(model)(model, images, labels)
     plain, plain_scores = TrainingPlan().loss_function(model)(model, images, labels)
@@ -151,7 +143,7 @@ def test_gradients_are_finite_and_reach_all_layers(name: str, size: float) -> No
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(size)
-    stability_penalty(model, some_images(model, 8), RADIUS).backward()
+    stability_penalty(model, pixels_for(model, 8), RADIUS).backward()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
     if size == 1:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from closecall import data
-from closecall.bounds import linear_bounds
+from closecall.bounds import all_excluded, linear_bounds
 from closecall.data import Dataset
 from closecall.errors import ModelError
 from closecall.models import CNN, DNN, build, count_parameters, count_units, describe, load_model, zoo_names
@@ -22,8 +22,9 @@ from closecall.models.store import description_bytes
 from closecall.models.zoo import WEIGHTS
 from closecall.question.domain import Domain
 from closecall.question.norms import NORMS
+from closecall.question.question import Question
 from closecall.readers import read
-from closecall.train import TrainingPlan
+from closecall.train import TrainingPlan, evaluate_proven
 
 SIZES = {
     "mnist-dnn1": (8, 8, 8),
@@ -39,6 +40,7 @@ LEAST_ACCURACY = {
     "mnist-cnn": 0.988,
     "mnist-cnn-paper": 0.95,
     "mnist-cnn-stable": 0.983,
+    "mnist-cnn-robust": 0.97,
     "mnist-caps": 0.993,
 }
 
@@ -125,6 +127,19 @@ def test_the_stable_one_leaves_few_units_undecided(test_images: Dataset) -> None
     weights = [p for p in load_model("zoo:mnist-cnn-stable").parameters() if p.ndim > 1]
     assert sum(int((weight == 0).sum()) for weight in weights) == described["pruning"]["zeros"]
     assert count_units(load_model("zoo:mnist-cnn-stable")) == described["units"]
+
+
+def test_the_robust_one_is_proven_within_its_radius(test_images: Dataset) -> None:
+    described, model = describe("zoo:mnist-cnn-robust"), load_model("zoo:mnist-cnn-robust")
+    assert described["recipe"]["certified"] == 0.1
+    assert evaluate_proven(model, test_images, 0.1) == pytest.approx(described["proven"], abs=3e-4)
+    assert evaluate_proven(model, test_images.subset(range(500)), 0.1) >= 0.92
+    network = read(model).network.simplified()
+    for index, label in enumerate(test_images.labels[:3].tolist()):
+        pixels = test_images.image(index).astype(np.float64)
+        question = Question(pixels, label, 10, norm="linf", radius=0.1)
+        domain = question.domain()
+        assert all_excluded(network, domain, question.goal(), linear_bounds(network, domain))
 
 
 def test_all_weights_are_small() -> None:

@@ -35,6 +35,14 @@ def test_a_model_of_ordinary_scale_stays_as_it_is() -> None:
     assert (safe.columns == 1.0).all()
 
 
+def test_rows_of_large_terms_are_made_small_and_those_of_small_terms_stay() -> None:
+    milp = model([[1000.0, 0.5], [0.002, 0.001]], [250.0, 0.001], [1.0, 2.0], [1.0, 1.0])
+    safe = scaled(milp, 1e-12).milp
+    assert np.abs(safe.matrix.toarray()[0]).max() == 1000 / 1024
+    assert safe.row_lower[0] == 250 / 1024
+    assert (safe.matrix.toarray()[1] == milp.matrix.toarray()[1]).all()
+
+
 @pytest.mark.parametrize("solver", available())
 @pytest.mark.parametrize("tiny", [1e-13, 1e-10, 1e-5, 1e5, 1e10])
 def test_the_optimum_does_not_depend_on_the_scale(solver: str, tiny: float) -> None:

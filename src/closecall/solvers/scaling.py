@@ -19,7 +19,10 @@ from closecall.milp import Limits, Milp, OnProgress, Solution
 
 NARROWEST = 1e-8  # of a row or a column: ten times the tolerances that solvers are given
 FAINT = 1e-4  # of a row's largest entry: below this, solvers lose points to the switch of an integer column
-ORDINARY, ORDINARY_ROW = 6, 10  # doublings that a column or the objective, and a row, may be from 1 and stay
+ORDINARY = 6  # doublings that a column, the objective or the largest term of a row may be from 1 and stay
+# The same for rows of small terms. To those a solver's tolerance is generous; to rows of large terms it is so
+# narrow that the rounding of its own steps breaks it: HiGHS lost optima of rows of 1,024.
+ORDINARY_SMALL_ROW = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,8 @@ def scaled(milp: Milp, smallest: float) -> Scaled:
     columns = np.where(milp.integer, 1.0, unit_of(largest_of(milp)))
     matrix = without_idle_columns(milp)
     matrix.data = matrix.data * columns[matrix.indices]
-    rows = 1.0 / unit_of(largest_in_rows(terms_of(matrix, largest_of(milp) / columns)), ORDINARY_ROW)
+    terms = largest_in_rows(terms_of(matrix, largest_of(milp) / columns))
+    rows = 1.0 / np.where(terms > 1, unit_of(terms), unit_of(terms, ORDINARY_SMALL_ROW))
     matrix.data = matrix.data * np.repeat(rows, np.diff(matrix.indptr))
     quadratic = np.zeros(milp.columns) if milp.quadratic is None else milp.quadratic * columns**2
     objective = milp.objective * columns

@@ -187,6 +187,17 @@ def test_from_the_command_line_into_the_recipe(tmp_path: Path) -> None:
     assert "validation_proven" in (tmp_path / "curves.csv").read_text().splitlines()[0]
 
 
+def test_the_stability_penalty_comes_on_top() -> None:
+    model = model_of("cnn with padding")
+    images, labels = some_images(model, 6)
+    both = {"stable": 0.3, "stable_radius": 0.2, "l1": 1e-3}
+    certified, _ = TrainingPlan(certified=RADIUS).loss_function(model)(model, images, labels)
+    plain, _ = TrainingPlan().loss_function(model)(model, images, labels)
+    stable, _ = TrainingPlan(**both).loss_function(model)(model, images, labels)  # type: ignore[arg-type]
+    together, _ = TrainingPlan(certified=RADIUS, **both).loss_function(model)(model, images, labels)  # type: ignore[arg-type]
+    torch.testing.assert_close(together - certified, stable - plain)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -194,7 +205,6 @@ def test_from_the_command_line_into_the_recipe(tmp_path: Path) -> None:
         ({"certified": -0.1}, "above 0 and up to 1"),
         ({"certified": 1.5}, "not 1.5"),
         ({"certified": math.nan}, "not nan"),
-        ({"certified": 0.1, "stable": 0.5}, "--stable for short proofs or --certified for a proven radius"),
         ({"certified": 0.1, "loss": "mse"}, "leave --loss mse out"),
         ({"certified": 0.1, "certified_reach": math.inf}, "--certified-reach must be finite"),
         ({"certified": 0.1, "certified_weight": 1.1}, "--certified-weight must be from 0 to 1, not 1.1"),

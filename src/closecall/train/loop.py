@@ -140,10 +140,11 @@ def train(
 
 
 def _prune(session: _Session) -> Pruning:
-    loss_function = TrainingPlan(loss="cross-entropy").loss_function(session.model)
-    return drop_tiny_weights(
-        session.model, lambda: measure(session.model, session.held_out, loss_function)[1]
-    )
+    model, held_out, radius = session.model, session.held_out, session.plan.certified
+    if radius is not None:
+        return drop_tiny_weights(model, lambda: proven_share(model, held_out, radius))
+    loss_function = TrainingPlan(loss="cross-entropy").loss_function(model)
+    return drop_tiny_weights(model, lambda: measure(model, held_out, loss_function)[1])
 
 
 def _train_epoch(session: _Session, interrupted: list[int], listener: Listener | None) -> None:

@@ -102,8 +102,6 @@ class TrainingPlan:
             raise InputError(
                 f"--certified takes a radius above 0 and up to 1, such as 0.1 or 2/255, not {self.certified}."
             )
-        if self.stable is not None:
-            raise InputError("Choose --stable for short proofs or --certified for a proven radius, not both.")
         if self.loss not in (None, "cross-entropy"):
             raise InputError(f"--certified is trained by cross-entropy: leave --loss {self.loss} out.")
         self._fill_in(usual)
@@ -173,7 +171,7 @@ class TrainingPlan:
         """
         loss = self._score_loss(model)
         if self.certified is not None:
-            return self._certified_loss(model, loss, done)
+            loss = self._certified_loss(model, loss, done)
         return loss if self.stable is None else self._stable_loss(model, loss)
 
     def _stable_loss(self, model: nn.Module, loss: LossFunction) -> LossFunction:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from closecall.bounds import interval_bounds, linear_bounds
-from closecall.encoding.encode import Costs, Form, NetworkRows, encode, encode_network
+from closecall.encoding.encode import Costs, Form, NetworkRows, encode, encode_box, encode_network
 from closecall.milp import Limits, Solution, violation
 from closecall.milp.builder import Expression
 from closecall.models import CNN, DNN, Block
@@ -254,3 +254,24 @@ def test_a_large_model_stays_sparse() -> None:
     most = convolution * (2 * 25 + 6) + pools * 4 * 6 + dense * (pools + 6) + 2 * 784
     assert milp.matrix.nnz < most
     assert milp.columns < 3 * convolution + 5 * pools + 3 * dense + 2 * 784 + 20
+
+
+@pytest.mark.parametrize("solver", available())
+@pytest.mark.parametrize("seed", range(3))
+def test_a_box_holds_a_case_from_its_distance_on(seed: int, solver: str) -> None:
+    torch.manual_seed(seed)
+    network = read(Residual(4).eval()).network.simplified()
+    image = np.random.default_rng(seed).random(6)
+    label = int(network.forward(image[None])[0].argmax())
+    question = Question(image, label, 3, norm="linf")
+    whole, goal = question.domain(), question.goal()
+    distance = solve(encode(network, whole, goal, linear_bounds(network, whole)).milp, "highs").objective
+    for share in (0.99, 1.01):
+        domain, leads = whole.within(share * distance), []
+        for case in goal.cases:
+            encoding, cutoff = encode_box(network, domain, case, linear_bounds(network, domain))
+            said = solve(encoding.milp, solver)
+            leads.append(cutoff - said.bound)
+            reached = case.slack(network.forward(encoding.pixels.at(said.values)[None]))[0]
+            assert reached == pytest.approx(leads[-1], abs=EXACT)
+        assert (max(leads) > 0) == (share > 1)

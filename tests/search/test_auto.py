@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -16,9 +18,11 @@ from closecall.readers import Classifier, read
 from closecall.search.auto import ENGINES, TABLE
 from closecall.search.methods import METHODS, search
 from closecall.search.problem import Problem
+from closecall.settings import DEFAULT, Settings
 
 SMALL = ("dnn", {"sizes": [8, 8], "input_shape": [1, 3, 3], "classes": 3})
 LOCAL = ("strided", {})
+BATCHES_FIRST = replace(DEFAULT, auto=replace(DEFAULT.auto, units_for_boxes=10))
 WIDE = ("dnn", {"sizes": [1600], "input_shape": [1, 3, 3], "classes": 3})
 
 
@@ -31,13 +35,18 @@ def classifier_of(kind: tuple[str, dict[str, object]]) -> Classifier:
 
 
 def problem_of(
-    kind: tuple[str, dict[str, object]], norm: str, *, nearest: bool = True, radius: float = np.inf
+    kind: tuple[str, dict[str, object]],
+    norm: str,
+    *,
+    nearest: bool = True,
+    radius: float = np.inf,
+    settings: Settings = DEFAULT,
 ) -> Problem:
     network = classifier_of(kind).network
     image = np.random.default_rng(0).random(network.input_size)
     label = int(network.forward(image[None])[0].argmax())
     query = Question(image, label, network.classes, norm=norm, radius=radius)
-    return Problem(network, query.domain(), query.goal(), Clock(30.0), nearest=nearest)
+    return Problem(network, query.domain(), query.goal(), Clock(30.0), nearest=nearest, settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +56,8 @@ def problem_of(
         (problem_of(SMALL, "linf"), "attack", "linear programs"),
         (problem_of(SMALL, "l2"), "attack", "first bound"),
         (problem_of(SMALL, "l0"), "attack", "first bound"),
-        (problem_of(LOCAL, "linf"), "attack", "batched bounds, shortly"),
+        (problem_of(LOCAL, "linf"), "attack", "boxes"),
+        (problem_of(LOCAL, "linf", settings=BATCHES_FIRST), "attack", "batched bounds, shortly"),
         (problem_of(WIDE, "l1"), "attack", "batched bounds"),
         (problem_of(WIDE, "linf", nearest=False, radius=0.1), "attack", "batched bounds"),
         (problem_of(SMALL, "linf", nearest=False), "batched bounds, for half of the time", "boxes"),
@@ -55,12 +65,14 @@ def problem_of(
 )
 def test_each_question_gets_its_plan(problem: Problem, first: str, then: str) -> None:
     plan = next(plan for plan in TABLE if plan.applies(problem))
-    assert plan.engines[:3] == ("linear bounds", first, then)
+    later = next((plan.engines for plan in plan.then if plan.applies(problem)), ())
+    assert (*plan.engines, *later)[:3] == ("linear bounds", first, then)
 
 
 def test_every_engine_that_is_named_exists_and_every_question_has_a_plan() -> None:
     for table in METHODS.values():
-        assert all(engine in ENGINES for plan in table for engine in plan.engines)
+        plans = [later for plan in table for later in (plan, *plan.then)]
+        assert all(engine in ENGINES for plan in plans for engine in plan.engines)
         assert table[-1].applies(problem_of(SMALL, "l1"))
 
 
@@ -74,7 +86,7 @@ def test_costs_go_to_the_solver() -> None:
 def test_a_finding_says_what_answered_and_why() -> None:
     found = search(problem_of(SMALL, "l1"), "auto")
     assert found.engine == "linear programs"
-    assert "few units" in found.why[0]
+    assert "few units" in found.why[-1]
     assert search(problem_of(SMALL, "l1"), "milp").engine == "highs"
 
 

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from closecall.milp import EnoughError
 from closecall.solvers.running import Pulse, run_apart
 
 
@@ -93,6 +94,16 @@ def test_a_solver_that_does_not_listen_at_first_is_told_again() -> None:
     with pytest.raises(ArithmeticError, match="from on_progress"):
         run_apart(lambda: stopped.wait(60) and None, stop, Pulse(), fail)
     assert len(calls) == 3
+
+
+def test_whoever_watches_may_say_that_it_is_enough() -> None:
+    stopped = threading.Event()
+
+    def watch(lower: float, upper: float, nodes: int, seconds: float) -> None:
+        raise EnoughError
+
+    assert not run_apart(lambda: stopped.wait(60) and None, stopped.set, Pulse(), watch)
+    assert stopped.is_set()
 
 
 def test_progress_is_told_in_the_callers_thread_and_only_when_new() -> None:

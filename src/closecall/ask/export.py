@@ -14,6 +14,7 @@ from closecall.clock import Clock
 from closecall.encoding.encode import Costs, Form, check_costs, encode
 from closecall.errors import QueryError
 from closecall.milp import Milp
+from closecall.search.presolve import presolve
 
 
 def export_milp(
@@ -28,8 +29,8 @@ def export_milp(
     """The MILP whose optimum is the distance (for L2: its square) of the nearest image that reaches the goal.
 
     `paper` has interval bounds and a binary for every unit; `tight` has linear bounds and a binary only where
-    they leave a choice. `asked` is what `nearest` takes: target, norm, radius, cap, margin, ratio,
-    outputs, pixel_range.
+    they leave a choice, and what is decided within the radius is folded away. `asked` is what `nearest`
+    takes: target, norm, radius, cap, margin, ratio, outputs, pixel_range.
     """
     if form not in ("tight", "paper"):
         raise QueryError(f"the form must be tight or paper, got {form!r}.")
@@ -41,8 +42,7 @@ def export_milp(
     if costs is None:
         network = balanced(network, domain)
     if form == "paper":
-        bounds = interval_bounds(network, domain)
-    else:
-        network = network.simplified()
-        bounds = linear_bounds(network, domain)
-    return encode(network, domain, question.goal(), bounds, form, costs).milp
+        return encode(network, domain, question.goal(), interval_bounds(network, domain), form, costs).milp
+    network = network.simplified()
+    local = presolve(network, domain, question.goal(), linear_bounds(network, domain))
+    return encode(local.network, domain, local.goal, local.bounds, form).milp

@@ -93,12 +93,49 @@ def encode_network(
     if movement.distance is not None and np.isfinite(domain.radius):
         builder.add_rows(movement.distance, -np.inf, domain.radius)
     pixels = movement.shifts + Expression.constants(domain.centre)
+    return NetworkRows(builder, movement, pixels, encode_nodes(builder, pixels, network, bounds, form, last))
+
+
+def encode_nodes(
+    builder: ProgramBuilder,
+    pixels: Expression,
+    network: Network,
+    bounds: Bounds,
+    form: Form = "tight",
+    last: int | None = None,
+) -> list[Expression]:
+    """The pixels and the values of the network's nodes up to `last`."""
     values = [pixels]
     for node in network.nodes[:last]:
         inputs = [values[source] for source in node.inputs]
         encode = node.layer.encode_tight if form == "tight" else node.layer.encode_paper
         values.append(encode(builder, inputs, *bounds.of(node.inputs)))
-    return NetworkRows(builder, movement, pixels, values)
+    return values
+
+
+def encode_box(network: Network, domain: Domain, case: Case, bounds: Bounds) -> tuple[Encoding, float]:
+    """How far an image of the box around a domain is from a case, at least; above the number it is too far.
+
+    There is no distance in it, so no column above all shifts and no row for each of them: what makes L∞ slow.
+    The objective is the hardest row of the case; the others must be reached.
+    """
+    builder = ProgramBuilder()
+    pixels = builder.add_columns("shift", -domain.down, domain.up) + Expression.constants(domain.centre)
+    scores = encode_nodes(builder, pixels, network, bounds)[-1]
+    hardest = hardest_row(network, domain, case)
+    others = np.delete(np.arange(len(case.threshold)), hardest)
+    rows = scores.mapped(case.matrix)
+    builder.add_rows(rows.taken(others), case.threshold[others], np.inf)
+    row = rows.taken(np.array([hardest]))
+    objective = np.zeros(builder.width)
+    objective[row.matrix.indices] = -row.matrix.data
+    cutoff = float(row.constant[0] - case.threshold[hardest])
+    return Encoding(builder.build(objective), pixels, scores, squared=False), cutoff
+
+
+def hardest_row(network: Network, domain: Domain, case: Case) -> int:
+    """The row of a case that the original is furthest from reaching."""
+    return int((network.forward(domain.centre[None])[0] @ case.matrix.T - case.threshold).argmin())
 
 
 def encode(

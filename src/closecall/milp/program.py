@@ -92,7 +92,14 @@ def violation(milp: Milp, values: Vector) -> float:
     return max(float(excess.max(initial=0.0)) for excess in excesses)
 
 
+class EnoughError(Exception):
+    """Raised by whoever watches a solver's progress: what is known by now will do."""
+
+
 class OnProgress(Protocol):
-    """Called now and then with the proven lower bound, the best objective, the nodes and the seconds."""
+    """Called now and then with the proven lower bound, the best objective, the nodes and the seconds.
+
+    It may raise EnoughError; the solver then stops as at a limit.
+    """
 
     def __call__(self, lower: float, upper: float, nodes: int, seconds: float) -> None: ...

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from closecall.attacks.gradient import find_witness
-from closecall.bounds import excluded_cases, linear_bounds
+from closecall.bounds import excluded_cases
 from closecall.network.layers import Affine, Maximum
 from closecall.search.batches import search_by_batches
 from closecall.search.first_bound import first_bound
@@ -31,11 +31,12 @@ Engine = Callable[[Problem], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """When a plan applies, the engines that it asks, and why."""
+    """When a plan applies, the engines that it asks, and why; `then`: plans for what these leave open."""
 
     applies: Callable[[Problem], bool]
     engines: tuple[str, ...]
     why: str
+    then: tuple[Plan, ...] = ()
 
 
 def attack(problem: Problem) -> None:
@@ -59,8 +60,7 @@ def bound_at_once(problem: Problem) -> None:
         return
     incumbent, network, domain = problem.incumbent, problem.simplified, problem.domain
     with problem.clock.stage("bounds"):
-        until = problem.clock.share(problem.settings.auto.share_for_bounds)
-        bounds = linear_bounds(network, domain, until, problem.settings.linear_bounds)
+        bounds = problem.bounds_within(domain.radius)
         for case in np.flatnonzero(excluded_cases(network, domain, problem.goal, bounds)):
             incumbent.prove(incumbent.proves(domain.radius), int(case))
 
@@ -117,10 +117,21 @@ def suits_solver(problem: Problem) -> bool:
     return norm == "l0" or (norm == "l2" and is_small(problem))
 
 
+def open_units(problem: Problem) -> int:
+    """Nearer than the incumbent, most units of a network are decided, however many there are."""
+    with problem.clock.stage("bounds"):
+        presolved = problem.within(problem.incumbent.distance)
+    log.debug("within %g: %d open units", presolved.domain.radius, presolved.open_units)
+    return presolved.open_units
+
+
+def has_few_open_units(problem: Problem) -> bool:
+    return open_units(problem) <= problem.settings.auto.units_for_cuts
+
+
 def suits_lps(problem: Problem) -> bool:
     norm = problem.domain.norm.name
-    few = problem.network.units <= problem.settings.auto.units_for_cuts
-    return (norm == "l1" and few) or (norm == "linf" and is_small(problem))
+    return (norm == "l1" and has_few_open_units(problem)) or (norm == "linf" and is_small(problem))
 
 
 def suits_boxes(problem: Problem) -> bool:
@@ -129,15 +140,17 @@ def suits_boxes(problem: Problem) -> bool:
     affine = [node.layer for node in nodes if isinstance(node.layer, Affine) and 0 in node.inputs]
     local = all(issparse(weight) for layer in affine for weight in layer.weights)
     pooled = any(isinstance(node.layer, Maximum) for node in nodes)
-    few = problem.network.units <= problem.settings.auto.units_for_cuts
-    return problem.domain.norm.name == "linf" and few and local and not pooled
+    return problem.domain.norm.name == "linf" and local and not pooled and has_few_open_units(problem)
+
+
+def suits_boxes_at_once(problem: Problem) -> bool:
+    return suits_boxes(problem) and open_units(problem) <= problem.settings.auto.units_for_boxes
 
 
 def asks_about_a_box(problem: Problem) -> bool:
     """Any image of a whole box will do, as in VNN-LIB properties; few units."""
-    domain, most = problem.domain, problem.settings.auto.units_for_cuts
-    whole = domain.norm.name == "linf" and math.isinf(domain.radius)
-    return not problem.nearest and whole and problem.network.units <= most
+    whole = problem.domain.norm.name == "linf" and math.isinf(problem.domain.radius)
+    return not problem.nearest and whole and has_few_open_units(problem)
 
 
 def always(_: Problem) -> bool:
@@ -162,19 +175,31 @@ TABLE = (
         "a box and no distance: batched bounds attack and bound all cases at once, cuts come after",
     ),
     Plan(
-        suits_lps,
-        ("linear bounds", "attack", "linear programs", "solver"),
-        "few units: a linear program for each node of a tree gives the strongest bounds",
-    ),
-    Plan(
-        suits_boxes,
-        ("linear bounds", "attack", "batched bounds, shortly", "boxes", "solver"),
-        "few units that read parts of the image: cuts by the concave envelope close what batches leave",
-    ),
-    Plan(
         always,
-        ("linear bounds", "attack", "batched bounds", "solver"),
-        "many units: thousands of loose bounds in the time of one linear program",
+        ("linear bounds", "attack"),
+        "what is cheap first",
+        then=(
+            Plan(
+                suits_lps,
+                ("linear programs", "solver"),
+                "few units: a linear program for each node of a tree gives the strongest bounds",
+            ),
+            Plan(
+                suits_boxes_at_once,
+                ("boxes", "solver"),
+                "hardly any units are open: linear programs with cuts prove a box in a few nodes",
+            ),
+            Plan(
+                suits_boxes,
+                ("batched bounds, shortly", "boxes", "solver"),
+                "few units that read parts of the image: cuts by concave envelopes close what batches leave",
+            ),
+            Plan(
+                always,
+                ("batched bounds", "solver"),
+                "many units: thousands of loose bounds in the time of one linear program",
+            ),
+        ),
     ),
 )
 
@@ -193,3 +218,5 @@ def follow(problem: Problem, table: tuple[Plan, ...]) -> None:
         ENGINES[engine](problem)
         if problem.incumbent.settled or problem.clock.left <= 0:
             return
+    if plan.then:
+        follow(problem, plan.then)

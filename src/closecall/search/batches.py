@@ -18,11 +18,11 @@ def search_by_batches(problem: Problem, seconds: float) -> None:
     """
     from closecall.search.crown import TooLargeError, search  # waits for torch
 
-    clock, network = problem.clock, problem.simplified
+    clock = problem.clock
     now = time.perf_counter()
     until = min(max(clock.began + seconds, now + seconds / 2), clock.deadline)
     first_bound(problem, now + problem.settings.auto.share_for_first_bound * (until - now))
-    sizes = problem.settings.sizes
+    sizes, network = problem.settings.sizes, problem.within(problem.incumbent.distance).network
     too_large = dense_gigabytes(network, sizes) > sizes.most_gigabytes
     seconds_to_lay_out = sizes.seconds_to_lay_out_an_entry * dense_entries(network)
     if too_large or until - time.perf_counter() < seconds_to_lay_out:

@@ -13,20 +13,18 @@ import numpy as np
 
 from closecall.arrays import Vector
 from closecall.bounds import Bounds, interval_bounds, linear_bounds
-from closecall.bounds.dominated_pooling import without_losers
 from closecall.encoding.encode import Encoding, Form, encode
 from closecall.encoding.model_size import ModelSize
 from closecall.errors import QueryError
 from closecall.milp import OnProgress, Solution
 from closecall.network import Network
 from closecall.question.domain import Domain
+from closecall.question.goal import Goal
 from closecall.question.norms import CHANGED
+from closecall.search.milp_boxes import solve_boxes
 from closecall.search.problem import Problem
 from closecall.search.unit_bounds import milp_bounds
-from closecall.solvers import solve
-
-# How far a solver's claims may be off, as a share: feasibility and integrality tolerances are 1e-6 or less.
-SOLVER_TOLERANCE = 1e-6
+from closecall.solvers import SOLVER_TOLERANCE, solve
 
 
 def solve_basic(problem: Problem) -> None:
@@ -61,17 +59,28 @@ def solve_for_costs(problem: Problem) -> None:
 
 
 def solve_rest(problem: Problem) -> None:
-    """Linear bounds within the distance of the incumbent, the tight form and the chosen solver."""
+    """Linear bounds within the distance of the incumbent, the tight form and the chosen solver.
+
+    In L∞ a box at a time first, then for the distance itself.
+    """
+    if problem.domain.norm.name == "linf":
+        solve_boxes(problem, problem.clock.share(problem.settings.milp.share_for_boxes))
+        if problem.incumbent.settled or problem.clock.left <= 0:
+            return
     domain, clock = problem.domain.within(problem.incumbent.distance), problem.clock
-    settings = problem.settings
     with clock.stage("bounds"):
-        until = clock.share(settings.milp.share_for_bounds)
-        network = without_losers(problem.simplified, domain, until, settings.linear_bounds)
-        bounds = linear_bounds(network, domain, until, settings.linear_bounds)
-    solve_encoded(problem, domain, network, bounds, "tight")
+        local = problem.within(domain.radius)
+    solve_encoded(problem, domain, local.network, local.bounds, "tight", local.goal)
 
 
-def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bounds, form: Form) -> None:
+def solve_encoded(
+    problem: Problem,
+    domain: Domain,
+    network: Network,
+    bounds: Bounds,
+    form: Form,
+    goal: Goal | None = None,
+) -> None:
     clock, sizes = problem.clock, problem.settings.sizes
     size = ModelSize.of(network, bounds, form, sizes)
     if size.gigabytes > sizes.most_gigabytes:
@@ -80,7 +89,7 @@ def solve_encoded(problem: Problem, domain: Domain, network: Network, bounds: Bo
     if size.seconds > clock.left:
         return
     with clock.stage("encode"):
-        encoding = encode(network, domain, problem.goal, bounds, form, problem.costs)
+        encoding = encode(network, domain, goal or problem.goal, bounds, form, problem.costs)
     with clock.stage("search"):
         left = max(0.0, clock.left - size.seconds_to_stop)
         solution = solve(

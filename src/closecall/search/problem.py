@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from closecall.arrays import Vector
+from closecall.bounds import Bounds, linear_bounds
+from closecall.bounds.dominated_pooling import without_losers
 from closecall.clock import Clock
 from closecall.encoding.encode import Costs
 from closecall.milp import Limits, OnProgress
@@ -13,6 +15,7 @@ from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Goal
 from closecall.search.incumbent import Incumbent
+from closecall.search.presolve import Presolved, presolve
 from closecall.settings import DEFAULT, Settings
 
 
@@ -38,6 +41,8 @@ class Problem:
     notes: list[str] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    _bounded: list[tuple[float, Bounds]] = field(default_factory=list, repr=False)
+    _within: list[Presolved] = field(default_factory=list, repr=False)
 
     @property
     def limits(self) -> Limits:
@@ -47,6 +52,30 @@ class Problem:
     def simplified(self) -> Network:
         """The network as searches see it."""
         return self.network.simplified()
+
+    def bounds_within(self, radius: float) -> Bounds:
+        """Linear bounds of the simplified network; the last ones are kept, since many ask for the same."""
+        domain = self.domain.within(radius)
+        if not self._bounded or self._bounded[-1][0] != domain.radius:
+            until = self.clock.share(self.settings.auto.share_for_bounds)
+            bounds = linear_bounds(self.simplified, domain, until, self.settings.linear_bounds)
+            self._bounded[:] = [(domain.radius, bounds)]
+        return self._bounded[-1][1]
+
+    def within(self, radius: float) -> Presolved:
+        """The network as it is within a radius; the last one is kept, too."""
+        domain = self.domain.within(radius)
+        if not self._within or self._within[-1].domain.radius != domain.radius:
+            until, settings = self.clock.share(self.settings.auto.share_for_bounds), self.settings
+            network = without_losers(self.simplified, domain, until, settings.linear_bounds)
+            same = network is self.simplified
+            bounds = (
+                self.bounds_within(radius)
+                if same
+                else linear_bounds(network, domain, until, settings.linear_bounds)
+            )
+            self._within[:] = [presolve(network, domain, self.goal, bounds, until, settings.sizes)]
+        return self._within[-1]
 
     @cached_property
     def incumbent(self) -> Incumbent:

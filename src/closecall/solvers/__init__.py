@@ -21,6 +21,8 @@ from closecall.milp import Limits, Milp, OnProgress, Solution, Status, objective
 from closecall.solvers.scaling import scaled, widest_row
 
 DEFAULT_LIMITS = Limits()
+# How far a solver's claims may be off, as a share: feasibility and integrality tolerances are 1e-6 or less.
+SOLVER_TOLERANCE = 1e-6
 # Below what a solver may take a coefficient for zero, or lose points to it, with the terms of a row near 1:
 # HiGHS drops what is below 1e-12 and Gurobi 1e-13, CPLEX cleans what is below 1e-10, SCIP's epsilon is 1e-9.
 SMALLEST_ENTRY = 1e-9

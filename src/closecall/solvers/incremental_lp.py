@@ -131,19 +131,27 @@ class WarmProgram:
 
     def add_row(self, columns: Indices, entries: Vector, lower: float, upper: float) -> None:
         """Require lower ≤ entries·v[columns] ≤ upper too."""
-        self._bound = None
         row = csr_array((entries, columns, np.array([0, len(columns)])), shape=(1, self.columns))
-        self._matrix = csr_array(vstack([self._matrix, row], format="csr"))
+        self.add_rows(row, np.array([lower]), np.array([upper]))
+
+    def add_rows(self, rows: csr_array, lower: Vector, upper: Vector) -> None:
+        """Require lower ≤ rows·v ≤ upper too."""
+        self._bound = None
+        self._matrix = csr_array(vstack([self._matrix, rows], format="csr"))
         self._transposes = None
-        self.row_lower, self.row_upper = np.append(self.row_lower, lower), np.append(self.row_upper, upper)
-        places = self._place[columns]
-        here = places >= 0
-        self._highs.addRow(
-            lower,
-            upper,
-            int(here.sum()),
-            places[here].astype(np.int32),
-            np.asarray(entries, np.float64)[here],
+        self.row_lower, self.row_upper = (
+            np.concatenate([self.row_lower, lower]),
+            np.concatenate([self.row_upper, upper]),
+        )
+        here = rows if len(self._listed) == self.columns else csr_array(rows[:, self._listed])
+        self._highs.addRows(
+            rows.shape[0],
+            lower.astype(np.float64),
+            upper.astype(np.float64),
+            here.nnz,
+            here.indptr[:-1].astype(np.int32),
+            here.indices.astype(np.int32),
+            here.data.astype(np.float64),
         )
 
     def get_basis(self) -> Basis:
@@ -198,7 +206,7 @@ class WarmProgram:
         if len(self._listed) == self.columns:
             return False
         if status == "infeasible":
-            ray = self._ray()
+            ray = self.farkas()
             if ray is None:
                 return self._append(np.flatnonzero(self._place < 0))
             if self.weak_duality(ray, np.zeros(self.columns)) > 0.0:
@@ -230,7 +238,7 @@ class WarmProgram:
         self._strategy = _PRIMAL
         return True
 
-    def _ray(self) -> Vector | None:
+    def farkas(self) -> Vector | None:
         """HiGHS's dual ray, turned so that it speaks for infeasibility."""
         _, exists, ray = self._highs.getDualRay()
         if not exists or len(ray) != self.rows:
@@ -254,7 +262,7 @@ class WarmProgram:
 
     def farkas_proves_infeasible(self) -> bool:
         """Whether HiGHS's dual ray proves that no point is feasible: then 0·v ≥ something positive."""
-        ray = self._ray()
+        ray = self.farkas()
         return ray is not None and self.weak_duality(ray, np.zeros(self.columns)) > 0.0
 
     def reduced_costs(self, multipliers: Vector, objective: Vector) -> Vector:

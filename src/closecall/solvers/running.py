@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from closecall.milp import OnProgress, Solution
+from closecall.milp import EnoughError, OnProgress, Solution
 
 SECONDS_BETWEEN_LOOKS = 0.05
 
@@ -38,8 +38,8 @@ def run_apart(
     """Do `work` in a thread and return whether Ctrl-C was pressed meanwhile.
 
     `stop` must make `work` return soon; it is called again and again until then, since a solver may not
-    listen yet. What `work` or `on_progress` raises is raised again here, after `work` has returned. A second
-    Ctrl-C is not held back.
+    listen yet. What `work` or `on_progress` raises is raised again here, after `work` has returned, but for
+    EnoughError. A second Ctrl-C is not held back.
     """
     done = threading.Event()
     failures: list[BaseException] = []
@@ -58,6 +58,8 @@ def run_apart(
         _watch(done, pulse, on_progress)
     except KeyboardInterrupt:
         interrupted = True
+        _stop_and_wait(stop, done)
+    except EnoughError:
         _stop_and_wait(stop, done)
     except BaseException:
         _stop_and_wait(stop, done)

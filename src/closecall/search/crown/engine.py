@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from closecall.arrays import Vector
-from closecall.bounds.dominated_pooling import without_losers
 from closecall.clock import out_of_time
 from closecall.question.goal import Case
 from closecall.search.crown.ball import TorchBall
+from closecall.search.crown.case_rows import CaseRows
 from closecall.search.crown.dense_network import TwoPrecisions, dense_network_of
 from closecall.search.crown.intermediate_bounds import IntermediateBounds, intermediate_bounds, sums_of
 from closecall.search.crown.prover import Prover
@@ -44,9 +44,10 @@ class BatchedSearch:
         self.goal, self.domain, self.settings = problem.goal, problem.domain, problem.settings
         self.incumbent, self.statistics = problem.incumbent, problem.incumbent.statistics
         self.crown = self.settings.crown
-        self.network = problem.simplified
-        self.whole = TwoPrecisions.of(dense_network_of(self.network, self.settings.sizes))
+        presolved = problem.within(problem.incumbent.distance)
+        self.whole = TwoPrecisions.of(dense_network_of(presolved.network, self.settings.sizes))
         self.networks = self.whole  # as it is within the radius at hand
+        self.cases = CaseRows.of(presolved.goal)
         self.ball = TorchBall.of(self.domain, torch.float64)
         self.witnesses = WitnessSearch(problem, self.whole.double, until)
         self.any_will_do = True
@@ -111,7 +112,7 @@ class BatchedSearch:
     def prove(self, radius: float) -> bool:
         """Close the ball of a radius; False at a witness without a gap to close, or when time is over."""
         self.ball = self.ball.within(radius)
-        self.networks = self.networks_within(radius)
+        self.fold_within(radius)
         self.begin_anew()
         self.bound_units()
         self.bound_cases()
@@ -132,13 +133,11 @@ class BatchedSearch:
         self.incumbent.prove(self.incumbent.proves(self.radius))
         return True
 
-    def networks_within(self, radius: float) -> TwoPrecisions:
-        """The network as it is within a radius, where some entries of pooling windows never win."""
-        domain = self.domain.within(radius)
-        smaller = without_losers(self.network, domain, self.until, self.settings.linear_bounds)
-        if smaller is self.network:
-            return self.whole
-        return TwoPrecisions.of(dense_network_of(smaller, self.settings.sizes))
+    def fold_within(self, radius: float) -> None:
+        """Go on with the network as it is within a radius, where most units are decided."""
+        presolved = self.problem.within(radius)
+        self.networks = TwoPrecisions.of(dense_network_of(presolved.network, self.settings.sizes))
+        self.goal, self.cases = presolved.goal, CaseRows.of(presolved.goal)
 
     def over(self) -> bool:
         """Whether time is over, the open parts fill the memory, or a witness answers the question."""
@@ -161,7 +160,7 @@ class BatchedSearch:
 
     def roots(self) -> list[Part]:
         """One part for each case that is not proven yet."""
-        rows = self.witnesses.cases.matrix.shape[1]
+        rows = self.cases.matrix.shape[1]
         duals = Duals(torch.zeros(0), torch.zeros(0), torch.full((rows,), 1.0 / rows))
         proven = self.incumbent.proven
         return [
@@ -190,7 +189,7 @@ class BatchedSearch:
         return self.prover().bounded_in_time(parts, pace, self.until)
 
     def prover(self) -> Prover:
-        cases = self.witnesses.cases
+        cases = self.cases
         objectives = Objective(self.networks.double.depth + 1, cases.matrix, cases.threshold)
         return Prover(self.networks, self.sums, self.ball, objectives, self.crown)
 
@@ -214,7 +213,7 @@ class BatchedSearch:
 
     def tighten_case(self, part: Part, until: float) -> bool:
         """Tighten the bounds of units for the images of one case; False if a first try was in vain."""
-        sweeps, case = self.crown.sweeps, self.witnesses.cases.taken(part.case)
+        sweeps, case = self.crown.sweeps, self.cases.taken(part.case)
         tightening = Tightening(self.networks, self.sums, case, self.crown)
         branch = False
         while not out_of_time(until):

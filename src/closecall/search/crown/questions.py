@@ -32,7 +32,8 @@ def approach(problem: Problem, until: float) -> None:
     """Bring the incumbent as near as climbs from many places do, without a proof."""
     incumbent = problem.incumbent
     with torch_threads(problem.threads):
-        dense = dense_network_of(problem.simplified, problem.settings.sizes)
+        network = problem.within(incumbent.distance).network
+        dense = dense_network_of(network, problem.settings.sizes)
         witnesses = WitnessSearch(problem, dense, until)
         witnesses.polish()
         ball = TorchBall.of(problem.domain.within(incumbent.distance), torch.float64)

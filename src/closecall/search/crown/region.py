@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from closecall.arrays import Vector
@@ -16,7 +17,13 @@ from closecall.question.domain import Domain
 from closecall.question.goal import Case
 from closecall.search.crown.dense_network import DenseNetwork
 from closecall.settings import DEFAULT, Settings
+from closecall.solvers.incremental_lp import ROUNDING, WarmProgram
 from closecall.solvers.verified import solve_verified
+
+A_HAIR = 1e-7  # by which a box is larger than what is proven, as a share: for rounding, and to come to an end
+NEARLY = 1e-9  # HiGHS's tolerance: by so much a row may be missed
+WORTH_A_BOX = 0.1  # the share of what is left by which a radius must grow, or the middle is tried
+MOST_BOXES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +94,85 @@ class RegionProgram:
         return float(np.sqrt(bound)) if self.is_quadratic else bound, image
 
 
+class BoxedRegion:
+    """The same in L∞: a few boxes, each an LP without a column above all shifts.
+
+    In a box the hardest row of the case is exceeded by as much as the other rows allow. Multipliers y ≥ 0 of
+    the rows say how far out an image must be at least: at a radius r, y·A·shifts is at most
+    Σ |yA|_i·min(r, the room of pixel i), and must come up to y·(what the rows ask for). That is Newton's
+    method for the radius at which the row is just reached; where it hardly moves, the middle is tried.
+    """
+
+    def __init__(self, maps: LinearMaps, domain: Domain, case: Case) -> None:
+        self.domain, self.reach = domain, 0.0
+        slopes = case.matrix @ maps.score_slopes
+        least = case.threshold - case.matrix @ maps.score_offsets
+        self.matrix, self.least = np.zeros((0, slopes.shape[1])), np.zeros(0)
+        hardest = int((slopes @ domain.centre - least).argmin())
+        builder = ProgramBuilder()
+        builder.add_columns("shift", -domain.down, domain.up)
+        self.program = WarmProgram(builder.build(-slopes[hardest]))
+        self.hardest = slopes[hardest], float(least[hardest] - slopes[hardest] @ domain.centre)
+        others = np.delete(np.arange(len(least)), hardest)
+        if len(others):
+            self.add(slopes[others], least[others])
+
+    def add(self, slopes: Vector, least: Vector) -> None:
+        """slopes·image ≥ least."""
+        least = least - slopes @ self.domain.centre
+        self.matrix, self.least = np.vstack([self.matrix, slopes]), np.append(self.least, least)
+        self.program.add_rows(csr_array(slopes), least, np.full(len(least), np.inf))
+
+    def solve(self, seconds: float) -> tuple[float, Vector | None]:
+        """A lower bound on the distance, whatever the solver says, and an image hardly further away."""
+        until = time.perf_counter() + seconds
+        found, within, radius = None, self.domain.radius, self.reach * (1.0 + A_HAIR)
+        for _ in range(MOST_BOXES):
+            shifts, further = self.look_within(radius, until)
+            before, self.reach = self.reach, max(self.reach, further)
+            if shifts is not None:
+                found, within = self.domain.centre + shifts, float(np.abs(shifts).max())
+            if self.reach > self.domain.radius:
+                return np.inf, None
+            if self.reach * (1.0 + A_HAIR) >= within or out_of_time(until):
+                break
+            slow = self.reach - before < WORTH_A_BOX * (within - before)
+            radius = (self.reach + within) / 2 if slow and radius < within else self.reach * (1.0 + A_HAIR)
+        return self.reach, found
+
+    def look_within(self, radius: float, until: float) -> tuple[Vector | None, float]:
+        """The shifts of an image that reaches the case within a radius, and a radius proven on the way."""
+        low, high = np.minimum(self.domain.down, radius), np.minimum(self.domain.up, radius)
+        self.program.set_column_bounds(np.arange(len(low)), -low, high)
+        status, value, shifts = self.program.solve(seconds=max(0.0, until - time.perf_counter()))
+        least = self.hardest[1]
+        if status == "infeasible":
+            multipliers = self.program.farkas()
+            return None, 0.0 if multipliers is None else self.reach_shown_by(multipliers, 0.0)
+        if status != "optimal":
+            return None, 0.0
+        reached = -value >= least - NEARLY * max(1.0, abs(least))
+        return shifts if reached else None, self.reach_shown_by(self.program.duals(), 1.0)
+
+    def reach_shown_by(self, multipliers: Vector, of_hardest: float) -> float:
+        """The radius below which no image fulfils the rows weighted by multipliers; infinity if none does."""
+        multipliers = np.append(np.maximum(multipliers, 0.0), of_hardest)
+        matrix, least = np.vstack([self.matrix, self.hardest[0]]), np.append(self.least, self.hardest[1])
+        slopes, wanted = multipliers @ matrix, float(multipliers @ least)
+        rooms = np.where(slopes > 0, self.domain.up, self.domain.down)
+        widest = np.maximum(self.domain.up, self.domain.down) + np.abs(self.domain.centre)
+        wanted -= ROUNDING * float(multipliers @ (np.abs(least) + np.abs(matrix) @ widest))
+        order = np.argsort(rooms)
+        rooms, gains = rooms[order], np.abs(slopes[order])
+        full = np.append(0.0, np.cumsum(gains * rooms))  # what the pixels give that have no room left
+        growing = np.append(np.cumsum(gains[::-1])[::-1], 0.0)  # and what the others give per unit of radius
+        reached = full[:-1] + growing[:-1] * rooms >= wanted
+        if not reached.any():
+            return np.inf
+        first = int(reached.argmax())
+        return max(0.0, (wanted - full[first]) / growing[first]) * (1.0 - ROUNDING) if wanted > 0 else 0.0
+
+
 def nearest_in_region(
     network: DenseNetwork,
     domain: Domain,
@@ -105,7 +191,7 @@ def nearest_in_region(
         return 0.0, None
     maps = linear_maps(network, phases.active)
     signs = np.where(phases.active.numpy(), 1.0, -1.0)
-    program = RegionProgram(maps, domain, case)
+    program = (BoxedRegion if domain.norm.name == "linf" else RegionProgram)(maps, domain, case)
     missing = phases.kept.numpy().copy()
     lower = 0.0
     for _ in range(climbs.rounds):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -22,7 +24,7 @@ class WitnessSearch:
     def __init__(self, problem: Problem, dense: DenseNetwork, until: float) -> None:
         self.incumbent, self.dense, self.until = problem.incumbent, dense, until
         self.domain, self.goal, self.settings = problem.domain, problem.goal, problem.settings
-        self.nearest = problem.nearest
+        self.polishing = problem.nearest  # while the LPs of linear regions are worth their time
         self.single = dense.to(torch.float32)
         self.cases = CaseRows.of(self.goal)
         self.generator = torch.Generator().manual_seed(0)
@@ -36,10 +38,13 @@ class WitnessSearch:
 
     def polish(self) -> None:
         """Go from the incumbent to the nearest witness of its region, and on as long as that pays."""
-        while self.nearest and not out_of_time(self.until) and self.stepped_within_region():
+        now = time.perf_counter()
+        until = now + self.settings.crown.climbs.share_for_regions * max(0.0, self.until - now)
+        while self.polishing and self.stepped_within_region(until):
             pass
+        self.polishing = self.polishing and not out_of_time(until)
 
-    def stepped_within_region(self) -> bool:
+    def stepped_within_region(self, until: float) -> bool:
         """Go to the nearest witness of the incumbent's linear region; False if that is hardly nearer."""
         before, image = self.incumbent.distance, self.incumbent.witness
         if image is None:
@@ -49,16 +54,27 @@ class WitnessSearch:
         case = self.goal.cases[int(np.argmax(slacks))]
         phases = UnitPhases(active[0], kept=torch.ones(self.dense.units, dtype=torch.bool))
         domain = self.domain.within(before)
-        _, nearest = nearest_in_region(self.dense, domain, case, phases, self.until, self.settings)
+        _, nearest = nearest_in_region(self.dense, domain, case, phases, until, self.settings)
         accepted = nearest is not None and self.incumbent.offer_beyond(nearest)
         return accepted and self.incumbent.distance < self.settings.crown.climbs.worth_a_region * before
 
     def close_in(self, ball: TorchBall) -> None:
         """Look everywhere for an image that is worth having beside the incumbent, until that is in vain."""
         misses = 0
-        while misses < self.settings.crown.climbs.failed_rounds and not out_of_time(self.until):
+        while self.polishing and misses < self.settings.crown.climbs.failed_rounds:
+            if out_of_time(self.until):
+                return
             nearer = ball.within(min(float(ball.radius), self.incumbent.wanted))
             misses = 0 if self.everywhere(nearer) else misses + 1
+        if not self.polishing:
+            self.shrink(ball)
+
+    def shrink(self, ball: TorchBall) -> None:
+        """Where linear regions have too many borders for LPs: climb nearer to the original, step by step."""
+        step = self.settings.crown.climbs.first_shrinking
+        while step > self.incumbent.gap and not out_of_time(self.until):
+            if not self.everywhere(ball.within((1.0 - step) * self.incumbent.distance)):
+                step /= 2
 
     def everywhere(self, ball: TorchBall) -> bool:
         """Climb towards every case from the centre and from random places."""

@@ -21,6 +21,7 @@ from closecall.search.lp.obbt import open_width, tighten
 from closecall.search.lp.one_case import descend, likely_first
 from closecall.search.lp.relaxation import Relaxation, columns_of_units, relax, relax_box
 from closecall.search.lp.tree import Tree
+from closecall.search.presolve import Presolved
 from closecall.search.problem import Problem
 from closecall.search.radii import Attempt, prove_by_radii
 from closecall.solvers.incremental_lp import WarmProgram
@@ -65,8 +66,10 @@ class Box:
 
     def __init__(self, problem: Problem, case: int, radius: float, until: float) -> None:
         self.problem, self.number, self.until = problem, case, until
-        self.network, self.case = problem.simplified, problem.goal.cases[case]
-        self.domain: Domain = problem.domain.within(radius)
+        with problem.clock.stage("bounds"):
+            self.local = problem.within(radius)
+        self.network, self.case = self.local.network, self.local.goal.cases[case]
+        self.domain: Domain = self.local.domain
         self.envelopes = Envelopes(self.network, self.domain, problem.settings.linear_bounds)
         self.settings = problem.settings.lp
         self.cuts: list[Cut] = []
@@ -111,7 +114,7 @@ class Box:
 
     def first_bounds(self) -> Bounds | None:
         """Linear bounds; None when they alone prove that the case is out of reach."""
-        bounds = linear_bounds(self.network, self.domain, self.until, self.problem.settings.linear_bounds)
+        bounds = self.local.bounds
         return None if excluded(self.network, self.domain, self.case, bounds) else bounds
 
     def cut(self, bounds: Bounds) -> bool:
@@ -146,7 +149,7 @@ class Box:
         """Search the tree of what is left of the box."""
         clock, incumbent = self.problem.clock, self.problem.incumbent
         relaxation, cutoff = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
-        before = incumbent.distance
+        nearer = incumbent.distance * (1.0 - incumbent.gap / 2)
 
         def on_point(values: Vector) -> float:
             incumbent.offer_beyond(relaxation.pixels.at(values))
@@ -154,24 +157,26 @@ class Box:
 
         def stop() -> bool:
             incumbent.tell_now_and_then()
-            return incumbent.distance < before
+            return incumbent.distance < nearer
 
         with clock.stage("search"):
             tree = Tree(relaxation, cutoff, on_point, incumbent.statistics, self.settings)
             done = tree.search(deadline=self.until, threads=self.problem.threads, stop=stop)
-        if incumbent.distance < before:
-            self.descend()
+        if done and tree.unproven >= cutoff:
+            return "closed"
+        if incumbent.distance < nearer:
+            step_nearer(self.problem, self.number, self.local, self.until)
             return "nearer"
-        return "closed" if done and tree.unproven >= cutoff else "open"
+        return "open"
 
-    def descend(self) -> None:
-        """From a new incumbent to the nearest image of its linear region, and of those beside it."""
-        clock = self.problem.clock
-        with clock.stage("walk"):
-            nearer = self.problem.domain.within(self.problem.incumbent.distance)
-            bounds = linear_bounds(self.network, nearer, self.until, self.problem.settings.linear_bounds)
-            relaxation = relax(self.network, nearer, self.case, bounds)
-            descend(self.problem, self.number, relaxation, self.until)
+
+def step_nearer(problem: Problem, case: int, local: Presolved, until: float) -> None:
+    """From the incumbent to the nearest image of its linear region, and of those beside it."""
+    with problem.clock.stage("walk"):
+        nearer = problem.domain.within(problem.incumbent.distance)
+        bounds = linear_bounds(local.network, nearer, until, problem.settings.linear_bounds)
+        relaxation = relax(local.network, nearer, local.goal.cases[case], bounds)
+        descend(problem, case, local.network, relaxation, until)
 
 
 def violated(relaxation: Relaxation, envelopes: Envelopes, values: Vector) -> list[Cut]:

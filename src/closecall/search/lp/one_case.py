@@ -17,12 +17,11 @@ from typing import Literal
 import numpy as np
 
 from closecall.arrays import Vector
-from closecall.bounds import Bounds, excluded, linear_bounds
-from closecall.bounds.dominated_pooling import without_losers
+from closecall.bounds import Bounds, excluded
 from closecall.bounds.l1_planes import Anchored, anchor, crowded
 from closecall.network import Network
 from closecall.question.domain import Domain
-from closecall.question.goal import Case
+from closecall.question.goal import Case, Goal
 from closecall.search.incumbent import Incumbent
 from closecall.search.lp.obbt import open_width, tighten
 from closecall.search.lp.region_descent import RegionDescent, picks_at
@@ -39,6 +38,7 @@ class LocalModel:
     domain: Domain
     network: Network
     bounds: Bounds
+    goal: Goal
     until: float  # the perf_counter time at which planes are given up
     sizes: Sizes
 
@@ -74,10 +74,9 @@ class LocalModels:
     def within(self, radius: float) -> LocalModel:
         domain = self.problem.domain.within(radius)
         if self._last is None or self._last.domain.radius != domain.radius:
-            until, settings = self.problem.clock.deadline, self.problem.settings
-            network = without_losers(self.problem.simplified, domain, until, settings.linear_bounds)
-            bounds = linear_bounds(network, domain, until, settings.linear_bounds)
-            self._last = LocalModel(domain, network, bounds, until, settings.sizes)
+            local, until = self.problem.within(radius), self.problem.clock.deadline
+            sizes = self.problem.settings.sizes
+            self._last = LocalModel(domain, local.network, local.bounds, local.goal, until, sizes)
         return self._last
 
 
@@ -110,7 +109,6 @@ class CaseSearch:
         self.models, self.trial = models, trial
         self.problem = models.problem
         self.incumbent: Incumbent = self.problem.incumbent
-        self.case = self.problem.goal.cases[trial.case]
         self.settings = self.problem.settings.lp
 
     @property
@@ -129,13 +127,16 @@ class CaseSearch:
             aim = self.aim
             with clock.stage("bounds"):
                 model = self.models.within(aim)
-                if excluded(model.network, model.domain, self.case, model.bounds):
+                case = model.goal.cases[self.trial.case]
+                if excluded(model.network, model.domain, case, model.bounds):
                     self.prove(self.incumbent.proves(aim))
                     return True
-                known = model.relaxed(self.case, model.bounds)
+                known = model.relaxed(case, model.bounds)
             if aim >= self.incumbent.wanted:
                 with clock.stage("walk"):
-                    descend(self.problem, self.trial.case, known.relaxation, self.trial.deadline)
+                    descend(
+                        self.problem, self.trial.case, model.network, known.relaxation, self.trial.deadline
+                    )
                 if self.is_much_nearer(aim):
                     continue
             grown = self.grow(known.relaxation, self.settings.small_tree)
@@ -169,7 +170,7 @@ class CaseSearch:
                 if tighter.empty:
                     return Grown("done")
                 after = open_width(known.relaxation, tighter.bounds)
-                known = model.relaxed(self.case, tighter.bounds)
+                known = model.relaxed(model.goal.cases[self.trial.case], tighter.bounds)
                 self.incumbent.tell_now_and_then()
                 late = time.perf_counter() > self.trial.deadline
                 if after > settings.worth_another_round * before or late:
@@ -214,12 +215,12 @@ def likely_first(problem: Problem) -> list[int]:
     return sorted(range(len(slacks)), key=lambda case: -slacks[case])
 
 
-def descend(problem: Problem, case: int, relaxation: Relaxation, deadline: float) -> None:
-    """Lower the incumbent through linear regions, when it reaches this very case."""
-    incumbent, network = problem.incumbent, problem.simplified
+def descend(problem: Problem, case: int, network: Network, relaxation: Relaxation, deadline: float) -> None:
+    """Lower the incumbent through linear regions of the relaxed network, when it reaches this very case."""
+    incumbent = problem.incumbent
     if incumbent.witness is None:
         return
-    scores = network.forward(incumbent.witness[None])
+    scores = problem.simplified.forward(incumbent.witness[None])
     if problem.goal.cases[case].slack(scores)[0] < -problem.goal.tolerance:
         return
     picks = picks_at(relaxation, network, incumbent.witness)

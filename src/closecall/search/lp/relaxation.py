@@ -22,6 +22,7 @@ from scipy.sparse import csr_array
 from closecall.arrays import Indices
 from closecall.bounds import Bounds
 from closecall.bounds.envelope_cuts import Cut
+from closecall.encoding.encode import hardest_row
 from closecall.milp import Milp
 from closecall.milp.builder import Entries, Expression, ProgramBuilder
 from closecall.network import Network
@@ -86,7 +87,7 @@ def relax_box(
     builder.add_rows(rows, case.threshold, np.inf)
     entries, node, reader, choices = joined(builder.choices, network, readers)
     add_cuts(builder, columns_of(entries, reader), cuts)
-    hardest = int((network.forward(domain.centre[None])[0] @ case.matrix.T - case.threshold).argmin())
+    hardest = hardest_row(network, domain, case)
     objective = np.zeros(builder.width)
     row = rows.taken(np.array([hardest]))
     objective[row.matrix.indices] = -row.matrix.data

@@ -26,7 +26,7 @@ DISTANCES = {0: 153 / 255 + 0.001, 2: 51 / 255 + 0.001, 3: 102 / 255 + 0.001}
 
 def test_the_first_correct_images_are_asked_and_the_answers_recorded(tiny: Yardstick, tmp_path: Path) -> None:
     said: list[str] = []
-    assert measure_all([tiny], "full", tmp_path, None, said.append) == []
+    assert measure_all([tiny], "full", tmp_path, {}, said.append) == []
     record = list(Record(tmp_path / RECORD))
     assert sorted((m.image, m.method) for m in record) == [
         (image, method) for image in DISTANCES for method in ("auto", "milp")
@@ -42,23 +42,23 @@ def test_the_first_correct_images_are_asked_and_the_answers_recorded(tiny: Yards
 
 
 def test_contenders_take_turns_in_beginning(tiny: Yardstick, tmp_path: Path) -> None:
-    measure_all([tiny], "full", tmp_path, None, str)
+    measure_all([tiny], "full", tmp_path, {}, str)
     methods = [m.method for m in Record(tmp_path / RECORD)]
     assert methods == ["auto", "milp", "milp", "auto", "auto", "milp"]
 
 
 def test_a_rerun_measures_only_what_is_not_there(tiny: Yardstick, tmp_path: Path) -> None:
-    measure_all([tiny], "full", tmp_path, None, str)
+    measure_all([tiny], "full", tmp_path, {}, str)
     file = tmp_path / RECORD
     whole = file.read_bytes()
     said: list[str] = []
-    measure_all([tiny], "full", tmp_path, None, said.append)
+    measure_all([tiny], "full", tmp_path, {}, said.append)
     assert file.read_bytes() == whole
     assert said == []
     # As after a crash: the last line was not written to its end. Its question is asked again side by side.
     lines = whole.splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
-    measure_all([tiny], "full", tmp_path, None, said.append)
+    measure_all([tiny], "full", tmp_path, {}, said.append)
     assert len(said) == 2
     again = file.read_bytes().splitlines(keepends=True)
     assert again[:5] == lines[:5]
@@ -67,9 +67,9 @@ def test_a_rerun_measures_only_what_is_not_there(tiny: Yardstick, tmp_path: Path
 
 
 def test_quick_and_full_are_not_mixed(tiny: Yardstick, tmp_path: Path) -> None:
-    measure_all([tiny], "full", tmp_path, None, str)
+    measure_all([tiny], "full", tmp_path, {}, str)
     said: list[str] = []
-    measure_all([tiny], "quick", tmp_path, None, said.append)
+    measure_all([tiny], "quick", tmp_path, {}, said.append)
     assert len(said) == 2
     summary = json.loads((tmp_path / "performance.json").read_text())["yardsticks"][0]
     assert summary["run"] == "quick"
@@ -83,11 +83,11 @@ def test_ctrl_c_keeps_what_is_finished_and_no_half_answer(tiny: Yardstick, tmp_p
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        measure_all([tiny], "full", tmp_path, None, stop_in_the_third)
+        measure_all([tiny], "full", tmp_path, {}, stop_in_the_third)
     assert len(list(Record(tmp_path / RECORD))) == 2
     assert "All 2 measurements" in (tmp_path / "PERFORMANCE.md").read_text()
     said: list[str] = []
-    measure_all([tiny], "full", tmp_path, None, said.append)
+    measure_all([tiny], "full", tmp_path, {}, said.append)
     assert len(said) == 4
 
 
@@ -101,7 +101,7 @@ def test_a_solver_that_is_not_there_is_left_out_until_it_is(
     )
     with monkeypatch.context() as absent:
         absent.setitem(SOLVERS, "scip", "no_such_package")
-        measure_all([yardstick], "quick", tmp_path, None, str)
+        measure_all([yardstick], "quick", tmp_path, {}, str)
     summary = json.loads((tmp_path / "performance.json").read_text())["yardsticks"][0]
     assert [s["left_out"] for s in summary["overall"]["standings"]] == [0, 1]
     assert summary["overall"]["standings"][1]["speedup"] is None
@@ -110,7 +110,7 @@ def test_a_solver_that_is_not_there_is_left_out_until_it_is(
     assert 'pip install "closecall[scip]"' in page
     pytest.importorskip("pyscipopt")
     said: list[str] = []
-    measure_all([yardstick], "quick", tmp_path, None, said.append)
+    measure_all([yardstick], "quick", tmp_path, {}, said.append)
     assert len(said) == 2
     summary = json.loads((tmp_path / "performance.json").read_text())["yardsticks"][0]
     assert [s["solved"] for s in summary["overall"]["standings"]] == [1, 1]
@@ -121,7 +121,7 @@ def test_a_network_that_is_not_in_the_zoo_is_left_out_with_a_sentence(
 ) -> None:
     absent = Family(("zoo:no-such-network",), dataset=tiny.families[0].dataset)
     said: list[str] = []
-    measure_all([replace(tiny, families=(absent,))], "quick", tmp_path, None, said.append)
+    measure_all([replace(tiny, families=(absent,))], "quick", tmp_path, {}, said.append)
     assert said == ["tiny: zoo:no-such-network is not in this version's zoo, so it is left out."]
     assert said[0] in (tmp_path / "PERFORMANCE.md").read_text()
 
@@ -134,7 +134,7 @@ def test_questions_with_a_radius_become_the_growth_picture(tiny: Yardstick, tmp_
         contenders=tiny.contenders[:1],
         families=tuple(replace(family, norm="linf", radius=radius) for radius in radii),
     )
-    measure_all([yardstick], "quick", tmp_path, None, str)
+    measure_all([yardstick], "quick", tmp_path, {}, str)
     assert [m.outcome for m in Record(tmp_path / RECORD)] == ["robust", "adversarial"]
     assert all(m.solved for m in Record(tmp_path / RECORD))
     assert (tmp_path / "images" / "performance-growth.png").read_bytes().startswith(b"\x89PNG")
@@ -142,11 +142,11 @@ def test_questions_with_a_radius_become_the_growth_picture(tiny: Yardstick, tmp_
 
 
 def test_what_is_written_by_hand_survives(tiny: Yardstick, tmp_path: Path) -> None:
-    measure_all([tiny], "quick", tmp_path, None, str)
+    measure_all([tiny], "quick", tmp_path, {}, str)
     page = tmp_path / "PERFORMANCE.md"
     added = "| a better bound | 12 s | 3 s |\n"
     page.write_text(page.read_text().replace("|---|---|---|\n", "|---|---|---|\n" + added, 1))
-    measure_all([tiny], "full", tmp_path, None, str)
+    measure_all([tiny], "full", tmp_path, {}, str)
     assert page.read_text().count(added) == 1
     assert "full run" in page.read_text()
 
@@ -155,7 +155,7 @@ def test_a_page_of_someone_else_is_not_overwritten(tiny: Yardstick, tmp_path: Pa
     page = tmp_path / "PERFORMANCE.md"
     page.write_text("# My own\n")
     with pytest.raises(InputError, match="was not written by closecall bench"):
-        measure_all([tiny], "quick", tmp_path, None, str)
+        measure_all([tiny], "quick", tmp_path, {}, str)
     assert page.read_text() == "# My own\n"
     assert not (tmp_path / RECORD).exists()
 

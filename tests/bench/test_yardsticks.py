@@ -15,7 +15,7 @@ from closecall.solvers import SOLVERS
 
 
 def test_every_yardstick_can_be_asked() -> None:
-    assert list(YARDSTICKS) == ["paper", "gurobi", "highs", "cnn", "wide", "growth"]
+    assert list(YARDSTICKS) == ["paper", "gurobi", "highs", "cnn", "robust", "wide", "oval21", "growth"]
     for yardstick in YARDSTICKS.values():
         assert yardstick.contenders[0].method == "auto"
         for contender in yardstick.contenders:
@@ -40,6 +40,16 @@ def test_instances_and_their_expected_answers_are_read(tmp_path: Path) -> None:
     assert instances_in(tmp_path) == [
         Instance("a.onnx", "one.vnnlib", None),
         Instance("a.onnx", "two.vnnlib", "sat"),
+    ]
+
+
+def test_expected_answers_alone_list_the_instances(tmp_path: Path) -> None:
+    (tmp_path / "expected.csv").write_text(
+        "network,property,expected\na.onnx,one.vnnlib.gz,unsat\na.onnx,two.vnnlib,unknown\n"
+    )
+    assert instances_in(tmp_path) == [
+        Instance("a.onnx", "one.vnnlib.gz", "unsat"),
+        Instance("a.onnx", "two.vnnlib", None),
     ]
 
 

@@ -14,7 +14,7 @@ from closecall.bench.page import kept_part, performance_page
 from closecall.bench.questions import Plan, plan
 from closecall.bench.record import Measurement, Record
 from closecall.bench.summary import Summary, interval, place_of, summarise
-from closecall.bench.yardsticks import YARDSTICKS, Run, Yardstick
+from closecall.bench.yardsticks import YARDSTICKS, Folders, Run, Yardstick
 from closecall.files import prepare_folder, write_whole
 from closecall.solvers import available
 
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 def measure_all(
-    yardsticks: Sequence[Yardstick], run: Run, out: Path, folder: Path | None, say: Say
+    yardsticks: Sequence[Yardstick], run: Run, out: Path, folders: Folders, say: Say
 ) -> list[str]:
     """Measure what the record does not hold yet, then write the page; gives the wrong answers, if any.
 
@@ -37,7 +37,7 @@ def measure_all(
     left_out: list[str] = []
     try:
         for yardstick in yardsticks:
-            planned = plan(yardstick, run, folder)
+            planned = plan(yardstick, run, folders)
             left_out += planned.left_out
             for sentence in planned.left_out:
                 say(sentence)

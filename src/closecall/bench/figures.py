@@ -24,6 +24,8 @@ TITLES = {
     "gurobi": "The same questions:\nauto and the tight model in Gurobi",
     "highs": "The same questions:\nauto and the tight model in free solvers",
     "cnn": "Convolutional networks:\nauto, the nearest image of any other class",
+    "robust": "A CNN trained to be proven, L∞:\nauto and Gurobi on the same boxes",
+    "oval21": "oval21 of VNN-COMP, CNNs on CIFAR-10:\nauto, two threads",
     "wide": "mnistfc of VNN-COMP, 256 units a layer:\nauto, two threads",
 }
 MODELS = {"milp": "tight model", "milp-basic": "paper's model"}

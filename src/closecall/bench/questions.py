@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from closecall import data
 from closecall.ask.nearest import certify, nearest
 from closecall.ask.vnncomp import decide
-from closecall.bench.yardsticks import Contender, Family, Instance, Run, Yardstick, instances_in
+from closecall.bench.yardsticks import Contender, Family, Folders, Instance, Run, Yardstick, instances_in
 from closecall.bounds import linear_bounds
 from closecall.data import Dataset
 from closecall.models.zoo import ZOO_PREFIX, zoo_names
@@ -116,20 +116,23 @@ class Plan:
     left_out: list[str]
 
 
-def plan(yardstick: Yardstick, run: Run, folder: Path | None) -> Plan:
+def plan(yardstick: Yardstick, run: Run, folders: Folders) -> Plan:
     """Read the models and the images or properties of a yardstick."""
-    if yardstick.quick_every is None:
-        return plan_images(yardstick, yardstick.images if run == "full" else yardstick.quick_images)
+    name = yardstick.folder
+    if name is None:
+        return plan_images(yardstick, run)
+    folder = folders.get(name)
     if folder is None:
-        why = "no folder of instances was given by --mnistfc or CLOSECALL_MNISTFC"
+        why = f"no folder of instances was given by --{name} or CLOSECALL_{name.upper()}"
         return Plan([], [f"{yardstick.name}: left out, since {why}."])
     every = 1 if run == "full" else yardstick.quick_every
     return Plan([*read_instances(folder, every)], [])
 
 
-def plan_images(yardstick: Yardstick, count: int) -> Plan:
+def plan_images(yardstick: Yardstick, run: Run) -> Plan:
     planned = Plan([], [])
     for family in yardstick.families:
+        count = (family.images or yardstick.images) if run == "full" else yardstick.quick_images
         dataset = load_test_images(family.dataset)
         for network in family.networks:
             if network.startswith(ZOO_PREFIX) and network.removeprefix(ZOO_PREFIX) not in zoo_names():

@@ -51,7 +51,7 @@ class Summary:
     @property
     def growing(self) -> bool:
         """Whether the same is asked with several radii."""
-        return len({m.radius for m in self.measurements}) > 1
+        return len({m.radius for m in self.measurements} - {None}) > 1
 
 
 def summarise(measurements: Iterable[Measurement]) -> Summary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,8 @@ from closecall.errors import InputError
 from closecall.question.names import MethodName, NormName, SolverName, Target
 
 Run = Literal["quick", "full"]
+FolderName = Literal["mnistfc", "oval21"]
+Folders = Mapping[FolderName, Path | None]
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,15 @@ class Family:
     cap: float | None = None
     radius: float | None = None
     dataset: str = "mnist"
+    images: int | None = None  # of a full run; as many as the yardstick says unless given
 
 
 @dataclass(frozen=True)
 class Yardstick:
     """Families of questions about the first correctly classified test images, or a folder of VNN-LIB ones.
 
-    Of a folder, a quick run takes every so many-th instance. The first contender is compared with the others.
+    The folder is the one that is given by the option of that name; a quick run takes every so many-th of its
+    instances. The first contender is compared with the others.
     """
 
     name: str
@@ -52,7 +57,8 @@ class Yardstick:
     images: int = 10
     quick_images: int = 2
     threads: int = 1
-    quick_every: int | None = None
+    folder: FolderName | None = None
+    quick_every: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,11 @@ PAPER = (
     Family(("zoo:mnist-dnn5",), target="paper", cap=0.2),
 )
 CNNS = ("zoo:mnist-cnn-stable", "zoo:mnist-cnn")
+ROBUST = ("zoo:mnist-cnn-robust",)
 GROWING = ("zoo:mnist-dnn1", "zoo:mnist-dnn3", "zoo:mnist-dnn5", "zoo:mnist-50x2", *CNNS)
 RADII = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05)
+
+HEADER, UNKNOWN = ("network", "property"), "unknown"  # of expected.csv
 
 YARDSTICKS: dict[str, Yardstick] = {
     yardstick.name: yardstick
@@ -108,9 +117,20 @@ YARDSTICKS: dict[str, Yardstick] = {
         ),
         Yardstick(
             "cnn",
-            "Convolutional networks, the nearest image of any other class, one of them trained to be proven.",
+            "Convolutional networks, the nearest image of any other class, two of them trained to be proven.",
             (Contender("auto", "highs", 300, 40),),
-            tuple(Family((network,), norm=norm) for network in CNNS for norm in ("linf", "l1")),
+            (
+                *(Family((network,), norm=norm) for network in CNNS for norm in ("linf", "l1")),
+                Family(ROBUST, norm="l1"),
+            ),
+            quick_images=1,
+        ),
+        Yardstick(
+            "robust",
+            "A convolutional network of 4,804 units, trained to be proven within 0.1: is it proven, and what "
+            "is the nearest image? L∞, `auto` beside Gurobi on the same folded boxes.",
+            (Contender("auto", "highs", 60, 10), Contender("milp", "gurobi", 60, 10)),
+            (Family(ROBUST, norm="linf", radius=0.1, images=100), Family(ROBUST, norm="linf", images=20)),
             quick_images=1,
         ),
         Yardstick(
@@ -118,6 +138,16 @@ YARDSTICKS: dict[str, Yardstick] = {
             "The mnistfc benchmark of VNN-COMP: three networks with 256 units a layer, two threads.",
             (Contender("auto", "highs", 120, 20),),
             threads=2,
+            folder="mnistfc",
+            quick_every=15,
+        ),
+        Yardstick(
+            "oval21",
+            "The oval21 benchmark of VNN-COMP: three convolutional networks on CIFAR-10 with 3,172 to 6,756 "
+            "units, at radii chosen to be hard, two threads.",
+            (Contender("auto", "highs", 300, 20),),
+            threads=2,
+            folder="oval21",
             quick_every=15,
         ),
         Yardstick(
@@ -143,17 +173,21 @@ def yardsticks_named(names: list[str]) -> list[Yardstick]:
 
 
 def instances_in(folder: Path) -> list[Instance]:
-    """The instances that a folder lists in its `*instances.csv`, with the answers of its `expected.csv`."""
-    listed = sorted(folder.glob("*instances.csv"))
-    if len(listed) != 1:
+    """The instances of a folder's `*instances.csv`, with the answers of its `expected.csv`, if any.
+
+    Where only the answers are there, it is they that list the instances.
+    """
+    listed, answers = sorted(folder.glob("*instances.csv")), folder / "expected.csv"
+    expected = {(row[0], row[1]): row[2] for row in _rows(answers, 3)} if answers.is_file() else {}
+    expected.pop(HEADER, None)
+    if len(listed) > 1 or not (listed or expected):
         raise InputError(
             f"The folder {folder} must hold one file *instances.csv with network, property and seconds in "
-            f"each line: there are {len(listed)}."
+            f"each line, or expected.csv: there are {len(listed)}."
         )
-    expected: dict[tuple[str, str], str] = {}
-    if (folder / "expected.csv").is_file():
-        expected = {(row[0], row[1]): row[2] for row in _rows(folder / "expected.csv", 3)}
-    return [Instance(row[0], row[1], expected.get((row[0], row[1]))) for row in _rows(listed[0], 2)]
+    names = [(row[0], row[1]) for row in _rows(listed[0], 2)] if listed else list(expected)
+    known = {name: answer for name, answer in expected.items() if answer != UNKNOWN}
+    return [Instance(*name, known.get(name)) for name in names]
 
 
 def _rows(path: Path, columns: int) -> list[list[str]]:

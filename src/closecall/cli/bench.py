@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from closecall.cli.completion import YARDSTICKS, one_of
 from closecall.cli.ending import FAILED, INTERRUPTED, say
 from closecall.cli.output import print_json, print_line
 
+if TYPE_CHECKING:
+    from closecall.bench.yardsticks import Folders
+
 SOUNDNESS = "soundness"
 
 
@@ -24,7 +27,8 @@ def bench(
     yardsticks: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Any of paper, gurobi, highs, cnn, wide and growth, all by default; or soundness alone.",
+            help="Any of paper, gurobi, highs, cnn, robust, wide, oval21 and growth, all by default; or "
+            "soundness alone.",
             autocompletion=one_of(*YARDSTICKS, SOUNDNESS),
         ),
     ] = None,
@@ -37,6 +41,10 @@ def bench(
             envvar="CLOSECALL_MNISTFC",
             help="A folder with *instances.csv, .onnx and .vnnlib files for wide; expected.csv is compared.",
         ),
+    ] = None,
+    oval21: Annotated[
+        Path | None,
+        typer.Option(envvar="CLOSECALL_OVAL21", help="A folder like that for mnistfc, for oval21."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for PERFORMANCE.md and its pictures.")] = Path("docs"),
     as_json: o.AsJson = False,
@@ -57,10 +65,10 @@ def bench(
     if yardsticks == [SOUNDNESS]:
         hear_liars("full" if full else "quick", out, as_json)
     else:
-        measure_speed(yardsticks or [], full, mnistfc, out, as_json)
+        measure_speed(yardsticks or [], full, {"mnistfc": mnistfc, "oval21": oval21}, out, as_json)
 
 
-def measure_speed(yardsticks: list[str], full: bool, mnistfc: Path | None, out: Path, as_json: bool) -> None:
+def measure_speed(yardsticks: list[str], full: bool, folders: Folders, out: Path, as_json: bool) -> None:
     """How fast, beside other methods and solvers."""
     from closecall.cli.progress import waiting
 
@@ -75,7 +83,7 @@ def measure_speed(yardsticks: list[str], full: bool, mnistfc: Path | None, out: 
                 chosen,
                 "full" if full else "quick",
                 out,
-                mnistfc,
+                folders,
                 lambda line: print_line(line, as_json),
             )
     except KeyboardInterrupt:

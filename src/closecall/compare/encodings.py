@@ -23,6 +23,7 @@ from closecall.models import count_parameters, count_units
 from closecall.question.names import SolverName
 from closecall.question.question import Question
 from closecall.readers import Classifier
+from closecall.search.presolve import presolve
 
 FAMILIES = ("dnn", "cnn")
 LADDER_HIDDEN = 10  # units of the dense layer of a ladder's CNN
@@ -219,10 +220,10 @@ def milp_sizes(classifier: Classifier, question: Question) -> tuple[float | None
     radius = None if witness is None else domain.distance(witness)
     domain = domain if radius is None else domain.within(radius)
     network = classifier.network.simplified()
-    bounds = linear_bounds(network, domain)
-    milp = encode(network, domain, goal, bounds, "tight").milp
+    local = presolve(network, domain, goal, linear_bounds(network, domain))
+    milp = encode(local.network, domain, local.goal, local.bounds, "tight").milp
     sizes = {"variables": milp.columns, "binaries": milp.binaries, "rows": milp.rows}
-    return radius, {**sizes, "undecided": bounds.undecided(network)}
+    return radius, {**sizes, "undecided": local.open_units}
 
 
 def middle(values: Sequence[float]) -> float:

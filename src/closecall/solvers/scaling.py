@@ -20,8 +20,9 @@ from closecall.milp import Limits, Milp, OnProgress, Solution
 NARROWEST = 1e-8  # of a row or a column: ten times the tolerances that solvers are given
 FAINT = 1e-4  # of a row's largest entry: below this, solvers lose points to the switch of an integer column
 ORDINARY = 6  # doublings that a column, the objective or the largest term of a row may be from 1 and stay
-# The same for rows of small terms. To those a solver's tolerance is generous; to rows of large terms it is so
-# narrow that the rounding of its own steps breaks it: HiGHS lost optima of rows of 1,024.
+# The same for rows of small terms, or of terms without bounds. A solver's tolerance is generous to small
+# ones; to large ones it is so narrow that the rounding of its own steps breaks it: HiGHS lost optima of rows
+# of 1,024.
 ORDINARY_SMALL_ROW = 10
 
 
@@ -61,7 +62,9 @@ def scaled(milp: Milp, smallest: float) -> Scaled:
     matrix = without_idle_columns(milp)
     matrix.data = matrix.data * columns[matrix.indices]
     terms = largest_in_rows(terms_of(matrix, largest_of(milp) / columns))
-    rows = 1.0 / np.where(terms > 1, unit_of(terms), unit_of(terms, ORDINARY_SMALL_ROW))
+    unbounded = abs(matrix) @ np.where(np.isfinite(largest_of(milp)), 0.0, 1.0) > 0
+    large = (terms > 1) & ~unbounded
+    rows = 1.0 / np.where(large, unit_of(terms), unit_of(terms, ORDINARY_SMALL_ROW))
     matrix.data = matrix.data * np.repeat(rows, np.diff(matrix.indptr))
     quadratic = np.zeros(milp.columns) if milp.quadratic is None else milp.quadratic * columns**2
     objective = milp.objective * columns

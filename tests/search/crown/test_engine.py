@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+import torch
 
 from closecall.clock import Clock
 from closecall.milp import OnProgress
@@ -17,6 +18,7 @@ from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
 from closecall.question.norms import norm_named
 from closecall.search.crown import approach, search
+from closecall.search.crown.engine import BatchedSearch
 from closecall.search.incumbent import Incumbent
 from closecall.search.problem import Problem
 from closecall.settings import DEFAULT, Crown, Pace, Settings, Sweeps
@@ -215,3 +217,34 @@ def assert_witness(network: Network, domain: Domain, goal: Goal, witness: Vector
     assert (witness >= domain.lower).all()
     assert (witness <= domain.upper).all()
     assert domain.distance(witness) <= domain.radius
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_where_no_unit_is_open_one_program_answers(seed: int, norm: str) -> None:
+    """All units are on everywhere, so that the folded network is an affine map."""
+    *hidden, last = random_network(seed, pooled=False).nodes
+    loud = [
+        Node(Affine.of(node.layer.weights, np.full(node.layer.size, 50.0)), node.inputs)
+        if isinstance(node.layer, Affine)
+        else node
+        for node in hidden
+    ]
+    domain, _ = random_question(Network((1, 2, 3), (*loud, last)), seed, norm, targeted=True)
+    scores = Network((1, 2, 3), (*loud, last)).forward(domain.centre[None])[0]
+    level = Affine.of(last.layer.weights, last.layer.bias - scores + np.array([0.05, 0.0, 0.0]))
+    network = Network((1, 2, 3), (*loud, Node(level, last.inputs)))
+    domain, goal = random_question(network, seed, norm, targeted=True)
+    truth = true_distance(network, domain, goal)
+    problem = problem_of(network, domain, goal, nearest=True)
+    batched = BatchedSearch(problem, time.perf_counter() + 20)
+    with torch.no_grad():
+        batched.ball = batched.ball.within(1.5 * truth)
+        batched.fold_within(1.5 * truth)
+        batched.begin_anew()
+        batched.bound_units()
+        batched.bound_cases()
+        assert batched.networks.double.units == 0
+        batched.any_will_do = False
+        batched.step()
+    assert problem.incumbent.distance == pytest.approx(truth, rel=2e-4)

@@ -81,6 +81,8 @@ def chosen_splits(batch: Subproblems, duals: Duals, candidates: int, settings: C
     exact = batch.exact_at_splits()
     duals = duals.within(exact.planes)
     score, images = scores_of_units(exact, duals, settings.triangle)
+    if score.shape[1] == 0:
+        return SplitChoice(images, torch.full((len(images),), -1))
     top = score.topk(min(candidates, score.shape[1]), dim=1)
     if candidates > 1:
         worse = children_bounds(batch, duals, top.indices, settings.better_child)

@@ -25,8 +25,8 @@ TITLES = {
     "highs": "The same questions:\nauto and the tight model in free solvers",
     "cnn": "Convolutional networks:\nauto, the nearest image of any other class",
     "robust": "A CNN trained to be proven, L∞:\nauto and Gurobi on the same boxes",
-    "oval21": "oval21 of VNN-COMP, CNNs on CIFAR-10:\nauto, two threads",
     "wide": "mnistfc of VNN-COMP, 256 units a layer:\nauto, two threads",
+    "oval21": "oval21 of VNN-COMP, CNNs on CIFAR-10:\nauto, two threads",
 }
 MODELS = {"milp": "tight model", "milp-basic": "paper's model"}
 UNITS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+import closecall
 from closecall.bounds import linear_bounds
+from closecall.data import load_dataset
 from closecall.network import Network
-from closecall.network.layers import Affine
+from closecall.network.layers import Affine, Maximum
 from closecall.question.question import Question
 from closecall.readers import read
-from closecall.search.presolve import fold, presolve
+from closecall.search.presolve import fold, lowered, presolve
 
 SHAPE = (1, 8, 8)
 
@@ -73,9 +77,9 @@ def test_scores_and_open_units_are_the_networks_own(kind: str, norm: str, radius
     ):
         assert (values >= low).all()
         assert (values <= high).all()
-    for case, lowered in zip(question.goal().cases, folded.goal.cases, strict=True):
-        assert (lowered.threshold < case.threshold).all()
-        np.testing.assert_allclose(lowered.threshold, case.threshold, rtol=0, atol=1e-8)
+    for case, lower in zip(question.goal().cases, folded.goal.cases, strict=True):
+        assert (lower.threshold < case.threshold).all()
+        np.testing.assert_allclose(lower.threshold, case.threshold, rtol=0, atol=1e-8)
 
 
 def test_a_network_without_open_units_is_one_affine_map() -> None:
@@ -115,3 +119,72 @@ def test_no_time_to_fold() -> None:
     given = network, question.domain(), question.goal(), bounds
     assert presolve(*given).network is not network
     assert presolve(*given, until=0.0).network is network
+
+
+def exact_scores(network: Network, image: np.ndarray) -> list[Fraction]:
+    """The scores in rational arithmetic, without any rounding."""
+    values = [[Fraction(pixel) for pixel in image.tolist()]]
+    for node in network.nodes:
+        inputs = [values[source] for source in node.inputs]
+        if isinstance(node.layer, Affine):
+            found = [Fraction(offset) for offset in node.layer.bias.tolist()]
+            for weight, read_from in zip(node.layer.weights, inputs, strict=True):
+                rows = (weight if isinstance(weight, np.ndarray) else weight.toarray()).tolist()
+                for index, row in enumerate(rows):
+                    found[index] += sum(
+                        (
+                            Fraction(factor) * value
+                            for factor, value in zip(row, read_from, strict=True)
+                            if factor
+                        ),
+                        Fraction(0),
+                    )
+        elif isinstance(node.layer, Maximum):
+            found = [max(inputs[0][entry] for entry in window if entry >= 0) for window in node.layer.windows]
+        else:
+            found = [max(value, Fraction(0)) for value in inputs[0]]
+        values.append(found)
+    return values[-1]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_folding_rounds_by_no_more_than_thresholds_are_lowered(kind: str) -> None:
+    network = network_of(kind, 3)
+    generator = np.random.default_rng(3)
+    question = Question(generator.random(64), 0, 4, norm="linf", radius=0.05)
+    domain, goal = question.domain(), question.goal()
+    folded = fold(network, domain, goal, linear_bounds(network, domain))
+    for image in images_in(question, generator)[:3]:
+        before, after = exact_scores(network, image), exact_scores(folded.network, image)
+        assert before != after, "no rounding was seen at all"
+        for case, lower in zip(goal.cases, folded.goal.cases, strict=True):
+            allowed = (case.threshold - lower.threshold).tolist()
+            for row, most in zip(case.matrix.tolist(), allowed, strict=True):
+                moved = sum(
+                    (Fraction(c) * (a - b) for c, a, b in zip(row, before, after, strict=True)), Fraction(0)
+                )
+                assert abs(moved) <= Fraction(most)
+
+
+def test_what_folding_would_lower_below_the_tolerance_stays_as_it_is() -> None:
+    """Large terms that cancel: the folded goal would be reached by images that reach nothing."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 40), nn.ReLU(), nn.Linear(40, 4)).eval()
+    with torch.no_grad():
+        model[1].bias.fill_(1e4)
+        model[3].weight.mul_(1e3)
+    network = read(model, SHAPE).network.simplified()
+    question = Question(np.full(64, 0.5), 0, 4, norm="linf", radius=1e-3)
+    given = network, question.domain(), question.goal(), linear_bounds(network, question.domain())
+    assert lowered(question.goal(), fold(*given).goal) > question.goal().tolerance
+    assert presolve(*given).network is network
+
+
+def test_a_nearest_image_that_folding_once_lost() -> None:
+    """Six dense layers: their thresholds were lowered so far that no image of the tree's passed for one."""
+    test = load_dataset("mnist", "test")
+    label = int(test.labels[2])
+    verdict = closecall.nearest(
+        "zoo:mnist-dnn2", test.image(2), label, norm="l1", target=(label + 5) % 10, time_limit=60
+    )
+    assert verdict.outcome == "nearest"
+    assert verdict.distance == pytest.approx(1.9147, abs=1e-4)

@@ -5,9 +5,10 @@ is that entry. What remains are the open ReLUs and windows, each an affine funct
 ones before it: one exact backward substitution with a row for each of them.
 
 Folding rounds. At any image of the domain a folded row differs from what it stands for by no more than a
-share OUTWARD of all that was added up for it (see `maximise`), and by what the rows of the open units that it
-reads differ, times its weights on them. Bounds are widened and thresholds lowered by that, so that an image
-which reaches the goal in the network reaches the lowered goal in the folded one.
+share (`rounding_share`) of all that was added up for it, and by what the rows of the open units that it reads
+differ, times its weights on them. Bounds are widened and thresholds lowered by that, so that an image which
+reaches the goal in the network reaches the lowered goal in the folded one. The converse holds up to the
+tolerance of the goal, or nothing is folded: solvers would be led to images that reach nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from closecall.network.layers import Affine, Maximum, Relu
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
 from closecall.settings import DEFAULT, Sizes
+
+MOST_LOWERED = 0.3  # of the goal's tolerance: the rest is for the solver's own
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,27 @@ def presolve(
     if time.perf_counter() + seconds > until or gigabytes > sizes.most_gigabytes:
         return as_it_is
     folded = fold(network, domain, goal, bounds)
-    return folded if folded.entries < dense_entries(network) else as_it_is
+    pays = folded.entries < dense_entries(network)
+    return folded if pays and lowered(goal, folded.goal) < MOST_LOWERED * goal.tolerance else as_it_is
+
+
+def lowered(goal: Goal, folded: Goal) -> float:
+    """By how much folding lowered the thresholds of a goal."""
+    return max(
+        float(np.max(case.threshold - after.threshold, initial=0.0))
+        for case, after in zip(goal.cases, folded.cases, strict=True)
+    )
+
+
+def rounding_share(network: Network) -> float:
+    """The share of what a row of products adds up, without signs, by which it may be off in float64.
+
+    A sum has at most as many terms as the widest layer, and joins at most one other for each node; each term
+    is rounded by half an eps for its product and for every addition. The other half pays for the rounding of
+    the sizes themselves.
+    """
+    widest = max(node.layer.size for node in network.nodes)
+    return float(np.finfo(np.float64).eps) * (widest + len(network.nodes) + 1)
 
 
 def fold(network: Network, domain: Domain, goal: Goal, bounds: Bounds) -> Presolved:
@@ -108,6 +131,7 @@ class Folder:
         self.nodes: list[Node] = []
         self.place: dict[int, int] = {0: 0}  # of the image and of each block's node, in the folded network
         self.errors: dict[int, Vector] = {0: np.zeros(network.input_size)}
+        self.share = rounding_share(network)
         box = domain.box()
         self.lower, self.upper = [box[0]], [box[1]]
 
@@ -145,7 +169,7 @@ class Folder:
         rows = self.substituted(node_id, csr_array(eye_array(width, format="csr"))[units])
         sources = sorted(rows.parts)
         layer = Affine.of([rows.parts[source] for source in sources], rows.constant)
-        error = OUTWARD * rows.magnitude
+        error = self.share * rows.magnitude
         for source in sources:
             error = error + abs(rows.parts[source]) @ self.errors[source]
         error = np.asarray(error) * (1 + OUTWARD)

@@ -202,6 +202,21 @@ def test_maximise_is_above_any_combination_of_scores(norm: str) -> None:
     assert ((scores @ rows.T) <= most + ROUNDING).all()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_maximise_is_no_worse_than_what_intervals_give_the_last_layer(seed: int) -> None:
+    network = network_of("dnn", seed)
+    domain = ball(network, "linf", 0.5)
+    known = interval_bounds(network, domain)
+    rows = np.random.default_rng(seed).normal(size=(20, network.classes))
+    (low,), (high,) = known.of((len(network.nodes) - 1,))
+    last = rows @ network.nodes[-1].layer.weights[0]
+    by_intervals = (
+        last @ (low + high) / 2 + np.abs(last) @ (high - low) / 2 + rows @ network.nodes[-1].layer.bias
+    )
+    most = maximise(network, domain, known, len(network.nodes), rows)
+    assert (most <= by_intervals + ROUNDING).all()
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_without_time_linear_bounds_are_interval_bounds(norm: str) -> None:
     network = network_of("residual")

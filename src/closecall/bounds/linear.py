@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -168,10 +168,14 @@ def maximise(
 
     A row r on the output of a layer is rounded, at each entry, by a share of all that is added up there, even
     where most of it cancels. That shifts the result by no more than the same share of |r| · `sums`.
+
+    Wherever a row reads one node alone, the bounds of that node end it as well; the best of all ends counts.
+    On networks trained by intervals that is often not the image.
     """
     pending = {node_id: rows}
     constant = np.zeros(rows.shape[0])
     magnitude = np.zeros(rows.shape[0])
+    best = np.full(rows.shape[0], np.inf)
     for current in range(node_id, 0, -1):
         coefficients = pending.pop(current, None)
         if coefficients is None:
@@ -183,9 +187,20 @@ def maximise(
         for source, part in zip(node.inputs, parts, strict=True):
             total = pending[source] + part if source in pending else part
             pending[source] = sparse_if_it_pays(total, settings.sparse_share)
+        if len(pending) == 1 and 0 not in pending:
+            ((source, total),) = pending.items()
+            ended = constant + OUTWARD * magnitude + most_in_box(total, *known.of((source,)))
+            best = np.fmin(best, ended)
     if 0 in pending:
         constant = constant + domain.maximum(dense(pending[0]))
-    return np.asarray(constant + OUTWARD * magnitude)
+    return np.asarray(np.fmin(best, constant + OUTWARD * magnitude))
+
+
+def most_in_box(rows: Matrix, lower: Sequence[Vector], upper: Sequence[Vector]) -> Vector:
+    """Upper bounds on rows·v over lower ≤ v ≤ upper, rounded outward."""
+    ((low,), (high,)) = lower, upper
+    reach = (high - low) / 2 + OUTWARD * np.maximum(np.abs(low), np.abs(high))
+    return np.asarray(rows @ ((low + high) / 2) + abs(rows) @ reach)
 
 
 def sparse_if_it_pays(rows: Matrix, share: float) -> Matrix:

@@ -80,7 +80,8 @@ def linear_bounds(
             if out_of_time(until):
                 break
             some = units[begin : begin + step]
-            both = maximise(network, domain, known, node_id, rows_of_units(some, len(low)), settings)
+            rows = rows_of_units(some, len(low))
+            both = maximise(network, domain, known, node_id, rows, settings, every_end=False)
             high[some] = np.minimum(high[some], both[: len(some)])
             low[some] = np.maximum(low[some], -both[len(some) :])
         return low, high
@@ -163,6 +164,8 @@ def maximise(
     node_id: int,
     rows: Matrix,
     settings: LinearBounds = DEFAULT.linear_bounds,
+    *,
+    every_end: bool = True,
 ) -> Vector:
     """Upper bounds on rows·(value of the node) over the domain, by substituting linear bounds backwards.
 
@@ -170,7 +173,7 @@ def maximise(
     where most of it cancels. That shifts the result by no more than the same share of |r| · `sums`.
 
     Wherever a row reads one node alone, the bounds of that node end it as well; the best of all ends counts.
-    On networks trained by intervals that is often not the image.
+    On networks trained by intervals that is often not the image. It pays for few rows, not for all units.
     """
     pending = {node_id: rows}
     constant = np.zeros(rows.shape[0])
@@ -187,7 +190,7 @@ def maximise(
         for source, part in zip(node.inputs, parts, strict=True):
             total = pending[source] + part if source in pending else part
             pending[source] = sparse_if_it_pays(total, settings.sparse_share)
-        if len(pending) == 1 and 0 not in pending:
+        if every_end and len(pending) == 1 and 0 not in pending:
             ((source, total),) = pending.items()
             ended = constant + OUTWARD * magnitude + most_in_box(total, *known.of((source,)))
             best = np.fmin(best, ended)

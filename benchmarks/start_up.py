@@ -21,7 +21,7 @@ from closecall.data import load_dataset
 from closecall.models.plain import load_plain
 from closecall.readers.plain_engines import onnx_bytes
 
-MODEL = "zoo:mnist-dnn1"
+MODEL, CNN = "zoo:mnist-dnn1", "zoo:mnist-cnn-robust"
 IMPORTS = "import numpy, onnxruntime"
 
 
@@ -42,6 +42,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "predict, a model of the zoo": [*closecall, "predict", "--model", MODEL, *image],
         "nearest, a model of the zoo": [*closecall, "nearest", "--model", MODEL, *question],
         "nearest, an ONNX file": [*closecall, "nearest", "--model", str(file), *question],
+        "certify, a CNN of the zoo": [*closecall, "certify", "--model", CNN, *image, "--radius", "0.1"],
     }
 
 

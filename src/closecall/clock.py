@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import signal
@@ -44,6 +45,12 @@ class Clock:
     def share(self, part: float) -> float:
         """The perf_counter time at which a part of the time that is left will be over."""
         return time.perf_counter() + part * self.left
+
+    def load(self, module: str) -> None:
+        """Import what a search turns out to need; what is slow to load takes nothing of its limit."""
+        began = time.perf_counter()
+        importlib.import_module(module)
+        self.began += time.perf_counter() - began
 
     def check(self) -> None:
         """Be interrupted by a Ctrl-C that a library or a destructor has swallowed."""

@@ -67,6 +67,13 @@ def test_a_search_by_linear_programs_needs_no_torch(model: str, picture: Path, t
     assert loaded_by("nearest", *asked, "--target", "paper") == "0 []"
 
 
+def test_nor_do_boxes_and_linear_bounds_of_convolutional_networks(picture: Path) -> None:
+    """However many units they have: what counts is how many are open."""
+    asked = ("--image", picture, "--norm", "linf")
+    assert loaded_by("nearest", "--model", "zoo:mnist-cnn-stable", *asked) == "0 []"
+    assert loaded_by("certify", "--model", "zoo:mnist-cnn-robust", *asked, "--radius", "0.02") == "0 []"
+
+
 def test_other_commands_on_models_of_the_zoo_need_no_torch(picture: Path) -> None:
     assert loaded_by("predict", "--model", "zoo:mnist-cnn", "--image", picture) == "0 []"
     assert loaded_by("zoo", "--json") == "0 []"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,6 @@ from closecall.readers.engines import open_session, run_session
 from closecall.readers.graph import GraphBuilder
 from closecall.readers.plain_engines import onnx_bytes, run_plain
 from closecall.readers.tensor import Tensor
-from closecall.settings import DEFAULT
 
 
 def read_plain(source: str | Path, input_shape: tuple[int, ...] | None) -> Classifier | None:
@@ -28,9 +26,6 @@ def read_plain(source: str | Path, input_shape: tuple[int, ...] | None) -> Class
     if model is None or input_shape not in (None, model.input_shape):
         return None
     network = network_of(model)
-    if network.units > DEFAULT.lp.units_for_climbs:
-        # A search will need torch, and it is better to wait for it before the time of the search runs.
-        importlib.import_module("torch")
     engines = engines_of(model, source)
     for name, engine in engines.items():
         agreed(network, "", {name: engine}, str(source))

@@ -16,9 +16,10 @@ def search_by_batches(problem: Problem, seconds: float) -> None:
     All of it within so many seconds from the beginning of the whole search, but in half as many from now on
     where most of them are over.
     """
-    from closecall.search.crown import TooLargeError, search  # waits for torch
-
     clock = problem.clock
+    clock.load("closecall.search.crown")
+    from closecall.search.crown import TooLargeError, search
+
     now = time.perf_counter()
     until = min(max(clock.began + seconds, now + seconds / 2), clock.deadline)
     first_bound(problem, now + problem.settings.auto.share_for_first_bound * (until - now))

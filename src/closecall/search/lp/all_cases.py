@@ -31,11 +31,12 @@ def settle_all_cases(problem: Problem) -> None:
 
 def come_nearer(problem: Problem) -> None:
     """Climb from many places and step through linear regions, which takes a second or more."""
-    from closecall.search.crown import TooLargeError, approach  # waits for torch
-
     incumbent, share = problem.incumbent, problem.settings.lp.share_for_climbs
     if incumbent.witness is None:
         return
+    problem.clock.load("closecall.search.crown")
+    from closecall.search.crown import TooLargeError, approach
+
     with problem.clock.stage("attack"), suppress(TooLargeError):
         approach(problem, problem.clock.share(share))
 

@@ -71,7 +71,9 @@ def train(
 
 def tell(described: Mapping[str, Any], out: Path) -> None:
     if "proven" in described:
-        radius = described["recipe"]["certified"]
+        from closecall.models.zoo import radius_proven
+
+        radius = radius_proven(described["recipe"])
         typer.echo(
             f"{described['proven']:.2%} of the test images are proven within {radius:g} by intervals alone."
         )

@@ -187,6 +187,22 @@ class LearningOptions:
             "--l1", help="Weighs the sum of all weights' sizes; by default 1e-5.", rich_help_panel=_PROVING
         ),
     ] = None
+    adversarial: Annotated[
+        float | None,
+        typer.Option(
+            metavar="R",
+            help="Trains on images moved against the model within this radius in L∞, such as 0.1 or 8/255.",
+            rich_help_panel=_PROVING,
+            parser=o.read_amount,
+        ),
+    ] = None
+    adversarial_ramp: Annotated[
+        float | None,
+        typer.Option(
+            help="The share of the training over which that radius grows from 0; by default 0.5.",
+            rich_help_panel=_PROVING,
+        ),
+    ] = None
     certified: Annotated[
         float | None,
         typer.Option(

@@ -58,4 +58,6 @@ def show_table(described: Mapping[str, Mapping[str, Any]]) -> None:
 
 def proven_share(facts: Mapping[str, Any]) -> str:
     """How many test images are proven, and within what, for models that were trained for it."""
-    return f"{facts['proven']:.2%} at {facts['recipe']['certified']:.3g}" if "proven" in facts else ""
+    from closecall.models.zoo import radius_proven
+
+    return f"{facts['proven']:.2%} at {radius_proven(facts['recipe']):.3g}" if "proven" in facts else ""

@@ -41,3 +41,8 @@ def summarise(described: Mapping[str, Any]) -> str:
     if described["kind"] == "capsnet":
         return f"{config['preset']} capsules, {config['routing']} routing"
     return str(described["kind"])
+
+
+def radius_proven(recipe: Mapping[str, Any]) -> float:
+    """The radius in L∞ that the share of proven images in a description is about."""
+    return float(recipe["certified"] if "certified" in recipe else recipe["adversarial"])

@@ -25,8 +25,12 @@ from closecall.train.record import TrainingRun
 from closecall.train.started import Started
 
 CHECKPOINT = "checkpoint.safetensors"
-STABILITY = ("stable", "stable_radius", "l1")
-CERTIFIED = ("certified", "certified_reach", "certified_weight", "certified_ramp")
+# The options of a loss, by the one that asks for it.
+OPTIONS_OF_LOSSES = {
+    "stable": ("stable_radius", "l1"),
+    "adversarial": ("adversarial_ramp",),
+    "certified": ("certified_reach", "certified_weight", "certified_ramp"),
+}
 WRITTEN = (CHECKPOINT, "model.safetensors", "model.json", "model.onnx", "curves.csv", "curves.png")
 
 
@@ -62,8 +66,8 @@ def train_into(
         )
     _, accuracy = evaluate(model, test_set)
     described = {**_description(dataset, plan, run, accuracy), "class_names": list(train_set.class_names)}
-    if plan.certified is not None:
-        described["proven"] = evaluate_proven(model, test_set, plan.certified)
+    if plan.radius_to_prove is not None:
+        described["proven"] = evaluate_proven(model, test_set, plan.radius_to_prove)
     _write(folder, model, run, described, f"{kind} on {dataset}, {accuracy:.2%} on the test images")
     return described
 
@@ -94,8 +98,10 @@ def prepare_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
 def _description(dataset: str, plan: TrainingPlan, run: TrainingRun, accuracy: float) -> dict[str, Any]:
     recipe = {**asdict(plan), "threads": run.threads}
-    unused = (*(STABILITY if plan.stable is None else ()), *(CERTIFIED if plan.certified is None else ()))
-    recipe = {name: value for name, value in recipe.items() if name not in unused}
+    for asking, options in OPTIONS_OF_LOSSES.items():
+        if recipe[asking] is None:
+            for name in (asking, *options):
+                del recipe[name]
     described: dict[str, Any] = {
         "dataset": dataset,
         "accuracy": accuracy,

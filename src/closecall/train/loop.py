@@ -140,7 +140,7 @@ def train(
 
 
 def _prune(session: _Session) -> Pruning:
-    model, held_out, radius = session.model, session.held_out, session.plan.certified
+    model, held_out, radius = session.model, session.held_out, session.plan.radius_to_prove
     if radius is not None:
         return drop_tiny_weights(model, lambda: proven_share(model, held_out, radius))
     loss_function = TrainingPlan(loss="cross-entropy").loss_function(model)
@@ -194,7 +194,7 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
     began = time.monotonic()
     loss, accuracy = measure(session.model, session.held_out, session.loss_function)
     _check_finite(loss, f"on the held-out images after epoch {progress.epoch}")
-    radius = session.plan.certified
+    radius = session.plan.radius_to_prove
     proven = None if radius is None else proven_share(session.model, session.held_out, radius)
     count = len(session.images)
     record = EpochRecord(
@@ -219,8 +219,8 @@ def _finish_epoch(session: _Session, listener: Listener | None) -> None:
 
 
 def _best_epoch(history: list[EpochRecord], plan: TrainingPlan) -> int:
-    """Give the most accurate epoch; if the loss weighs provability, too, that of the least loss."""
-    if plan.stable is not None or plan.certified is not None:
+    """Give the most accurate epoch; if the loss weighs more than accuracy, that of the least loss."""
+    if any(aim is not None for aim in (plan.stable, plan.adversarial, plan.certified)):
         return min(history, key=lambda r: r.validation_loss).epoch
     return max(history, key=lambda r: (r.validation_accuracy, -r.validation_loss)).epoch
 

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from closecall.errors import InputError
 from closecall.models.capsules.losses import presence
+from closecall.train import adversarial as against
 from closecall.train.certified import (
     DEFAULT_RAMP,
     DEFAULT_REACH,
@@ -38,9 +39,12 @@ class TrainingPlan:
     `learning_rate=None` is the optimiser's usual one; `validation=None` holds out one image in twelve;
     `threads=None` measures which number is fastest (the last bits of the weights may depend on it).
     `stable` weighs the ReLU-stability penalty within `stable_radius` and brings `l1` on the weights with it.
+    `adversarial` trains on images moved against the model within this radius, which grows from 0 over the
+    share `adversarial_ramp` of the training.
     `certified` is the radius within which proofs are wanted: the loss of the worst scores that intervals
     allow within `certified_reach` times that radius counts `certified_weight`, that of the images the rest;
-    radius and weight grow from 0 over the share `certified_ramp` of the training.
+    radius and weight grow from 0 over the share `certified_ramp` of the training. Where there is a ramp,
+    the penalty of `stable` grows with it.
     """
 
     epochs: int = 10
@@ -57,6 +61,8 @@ class TrainingPlan:
     stable: float | None = None
     stable_radius: float | None = None
     l1: float | None = None
+    adversarial: float | None = None
+    adversarial_ramp: float | None = None
     certified: float | None = None
     certified_reach: float | None = None
     certified_weight: float | None = None
@@ -73,6 +79,7 @@ class TrainingPlan:
         if not 0 <= self.weight_decay < math.inf:
             raise InputError(f"The weight decay must be finite and not negative, not {self.weight_decay}.")
         self._settle_stability()
+        self._settle_adversarial()
         self._settle_certified()
 
     def _settle_stability(self) -> None:
@@ -86,6 +93,16 @@ class TrainingPlan:
         self._fill_in({"stable_radius": DEFAULT_RADIUS, "l1": DEFAULT_L1})
         self._check_amounts({"stable": math.inf, "stable_radius": 1.0, "l1": math.inf})
 
+    def _settle_adversarial(self) -> None:
+        """Check the options of training on moved images and fill in those that were left out."""
+        if self.adversarial is None:
+            if self.adversarial_ramp is not None:
+                raise InputError("--adversarial-ramp needs a radius to move images in: add --adversarial.")
+            return
+        self._check_radius("adversarial")
+        self._fill_in({"adversarial_ramp": against.DEFAULT_RAMP})
+        self._check_amounts({"adversarial_ramp": 1.0})
+
     def _settle_certified(self) -> None:
         """Check the options of training for proofs and fill in those that were left out."""
         usual = {
@@ -98,14 +115,18 @@ class TrainingPlan:
                 if getattr(self, name) is not None:
                     raise InputError(f"{_option(name)} needs a radius to prove: add --certified.")
             return
-        if not 0 < self.certified <= 1:
-            raise InputError(
-                f"--certified takes a radius above 0 and up to 1, such as 0.1 or 2/255, not {self.certified}."
-            )
+        self._check_radius("certified")
         if self.loss not in (None, "cross-entropy"):
             raise InputError(f"--certified is trained by cross-entropy: leave --loss {self.loss} out.")
         self._fill_in(usual)
         self._check_amounts({"certified_reach": math.inf, "certified_weight": 1.0, "certified_ramp": 1.0})
+
+    def _check_radius(self, name: str) -> None:
+        radius = getattr(self, name)
+        if not 0 < radius <= 1:
+            raise InputError(
+                f"{_option(name)} takes a radius above 0 and up to 1, such as 0.1 or 2/255, not {radius}."
+            )
 
     def _fill_in(self, usual: dict[str, float]) -> None:
         for name, value in usual.items():
@@ -162,7 +183,17 @@ class TrainingPlan:
     @property
     def epochs_matter(self) -> bool:
         """Whether each epoch depends on how many there will be."""
-        return self.schedule != "constant" or self.certified is not None
+        return self.schedule != "constant" or self.ramp > 0
+
+    @property
+    def ramp(self) -> float:
+        """The share of the training over which the hardest part of the loss grows from 0."""
+        return max(self.adversarial_ramp or 0.0, self.certified_ramp or 0.0)
+
+    @property
+    def radius_to_prove(self) -> float | None:
+        """Where it is worth counting what intervals prove: of networks that are trained to be proven."""
+        return self.adversarial if self.certified is None and self.stable is not None else self.certified
 
     def loss_function(self, model: nn.Module, done: float = 1.0) -> LossFunction:
         """Give the function (model, images, labels, …) -> (loss, scores) to minimise.
@@ -170,17 +201,34 @@ class TrainingPlan:
         `done` is the share of the training that is over, for losses that change on the way.
         """
         loss = self._score_loss(model)
+        if self.adversarial is not None:
+            loss = self._adversarial_loss(loss, done)
         if self.certified is not None:
             loss = self._certified_loss(model, loss, done)
-        return loss if self.stable is None else self._stable_loss(model, loss)
+        return loss if self.stable is None else self._stable_loss(model, loss, done)
 
-    def _stable_loss(self, model: nn.Module, loss: LossFunction) -> LossFunction:
+    def _adversarial_loss(self, loss: LossFunction, done: float) -> LossFunction:
+        """The loss of moved images, and the scores of the images as they are."""
+        radius, ramp = _settled(self.adversarial, self.adversarial_ramp)
+        seed, reach = int(done * SEED_LIMIT) + self.seed, radius * grown(done, ramp)
+
+        def adversarial_loss(model: nn.Module, images: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor]:
+            moved = against.moved_against(images, reach, lambda near: loss(model, near, *rest)[0], seed)
+            with torch.no_grad():
+                _, scores = loss(model, images, *rest)
+            return loss(model, moved, *rest)[0], scores
+
+        return adversarial_loss
+
+    def _stable_loss(self, model: nn.Module, loss: LossFunction, done: float) -> LossFunction:
         check_stable(model)
         weight, radius, l1 = _settled(self.stable, self.stable_radius, self.l1)
+        size = grown(done, self.ramp)
 
         def stable_loss(model: nn.Module, images: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor]:
             value, scores = loss(model, images, *rest)
-            return value + weight * stability_penalty(model, images, radius) + l1 * l1_size(model), scores
+            penalty = stability_penalty(model, images, size * radius)
+            return value + size * weight * penalty + l1 * l1_size(model), scores
 
         return stable_loss
 

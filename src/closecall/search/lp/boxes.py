@@ -1,8 +1,8 @@
 """L∞ when batched bounds have come as far as they can: close the box of a radius by LPs with cuts.
 
-For each case: linear bounds, then rounds of cuts (see `envelope_cuts`) and of bounds tightened over what
-could still reach the case, then a tree. Any image that turns up is nearer than the last one; the box shrinks
-to it.
+For each case: linear bounds, then rounds of cuts (see `envelope_cuts`) and a small tree; where that leaves
+something open, bounds tightened over what could still reach the case, and the whole tree. Any image that
+turns up is nearer than the last one; the box shrinks to it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from closecall.search.presolve import Presolved
 from closecall.search.problem import Problem
 from closecall.search.radii import Attempt, prove_by_radii
 from closecall.solvers.incremental_lp import WarmProgram
+
+Ended = Literal["closed", "nearer", "open"]
 
 CARRIES = 1e-9  # a cut whose multiplier is smaller carries nothing of the bound, and is dropped
 
@@ -80,17 +82,19 @@ class Box:
             bounds = self.first_bounds()
             return bounds is None or self.cut(bounds)
 
-    def close(self) -> Literal["closed", "nearer", "open"]:
+    def close(self) -> Ended:
         """Prove that no image reaches the case, or find one that is nearer than the incumbent."""
-        clock, settings = self.problem.clock, self.settings
-        with clock.stage("bounds"):
+        with self.problem.clock.stage("bounds"):
             bounds = self.first_bounds()
-        if bounds is None:
-            return "closed"
-        with clock.stage("tighten"):
+            if bounds is None or self.cut(bounds):
+                return "closed"
+        ended = self.grow(bounds, self.settings.small_tree)
+        return ended if ended != "open" or out_of_time(self.until) else self.tighten_and_grow(bounds)
+
+    def tighten_and_grow(self, bounds: Bounds) -> Ended:
+        settings = self.settings
+        with self.problem.clock.stage("tighten"):
             for _ in range(settings.tightening_rounds):
-                if self.cut(bounds):
-                    return "closed"
                 relaxation, _ = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
                 tighter = tighten(
                     relaxation,
@@ -106,10 +110,10 @@ class Box:
                 self.problem.incumbent.tell_now_and_then()
                 if out_of_time(self.until):
                     return "open"
+                if self.cut(bounds):
+                    return "closed"
                 if after > settings.worth_another_round * before:
                     break
-            if self.cut(bounds):
-                return "closed"
         return self.grow(bounds)
 
     def first_bounds(self) -> Bounds | None:
@@ -145,8 +149,8 @@ class Box:
         self.cuts = kept + cuts[len(carried) :]
         return False
 
-    def grow(self, bounds: Bounds) -> Literal["closed", "nearer", "open"]:
-        """Search the tree of what is left of the box."""
+    def grow(self, bounds: Bounds, nodes: int | None = None) -> Ended:
+        """Search the tree of what is left of the box: so many nodes, or all."""
         clock, incumbent = self.problem.clock, self.problem.incumbent
         relaxation, cutoff = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
         nearer = incumbent.distance * (1.0 - incumbent.gap / 2)
@@ -161,7 +165,7 @@ class Box:
 
         with clock.stage("search"):
             tree = Tree(relaxation, cutoff, on_point, incumbent.statistics, self.settings)
-            done = tree.search(deadline=self.until, threads=self.problem.threads, stop=stop)
+            done = tree.search(nodes=nodes, deadline=self.until, threads=self.problem.threads, stop=stop)
         if done and tree.unproven >= cutoff:
             return "closed"
         if incumbent.distance < nearer:

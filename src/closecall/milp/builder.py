@@ -109,6 +109,12 @@ class ProgramBuilder:
     units: list[Indices] = field(default_factory=list)
     choices: list[Entries] = field(default_factory=list)
 
+    def copied(self) -> ProgramBuilder:
+        """What has been collected so far, to go on with in another way."""
+        lists = (self._columns, self._rows, self.phases, self.units, self.choices)
+        columns, rows, phases, units, choices = (list(each) for each in lists)
+        return ProgramBuilder(columns, rows, self.width, phases, units, choices)  # type: ignore[arg-type]
+
     def add_columns(self, name: str, lower: Vector, upper: Vector, *, integer: bool = False) -> Expression:
         self._columns.append((name, lower, upper, integer))
         columns = np.arange(self.width, self.width + len(lower))

@@ -19,7 +19,7 @@ from closecall.clock import out_of_time
 from closecall.question.domain import Domain
 from closecall.search.lp.obbt import open_width, tighten
 from closecall.search.lp.one_case import descend, likely_first
-from closecall.search.lp.relaxation import Relaxation, columns_of_units, relax, relax_box
+from closecall.search.lp.relaxation import LaidOut, Relaxation, columns_of_units, lay_out, relax, relax_box
 from closecall.search.lp.tree import Tree
 from closecall.search.presolve import Presolved
 from closecall.search.problem import Problem
@@ -33,29 +33,47 @@ CARRIES = 1e-9  # a cut whose multiplier is smaller carries nothing of the bound
 
 def close_boxes(problem: Problem) -> None:
     """From the incumbent and what is proven to the nearest image, or as near to it as the time allows."""
-    incumbent, clock = problem.incumbent, problem.clock
+    incumbent, clock, kept = problem.incumbent, problem.clock, Kept()
     cases = likely_first(problem)
     for case in cases:
         if clock.left > 0 and not incumbent.answered:
             radius = incumbent.wanted
-            if Box(problem, case, radius, clock.deadline).close_at_once():
+            if Box(problem, case, radius, clock.deadline, kept).close_at_once():
                 incumbent.prove(incumbent.proves(radius), case)
 
     def attempt(radius: float, until: float) -> Attempt:
-        closed = [close(problem, case, radius, until) for case in cases]
+        closed = [close(problem, case, radius, until, kept) for case in cases]
         return "proven" if all(closed) else "stuck"
 
     prove_by_radii(problem, problem.settings.box_radii, attempt)
 
 
-def close(problem: Problem, case: int, radius: float, until: float) -> bool:
+class Kept:
+    """What the boxes of a question have in common: the last network laid out, and each case's last cuts."""
+
+    def __init__(self) -> None:
+        self._laid_out: tuple[Bounds, LaidOut] | None = None
+        self.cuts: dict[int, tuple[Presolved, list[Cut]]] = {}
+
+    def lay_out(self, local: Presolved, bounds: Bounds) -> LaidOut:
+        if self._laid_out is None or self._laid_out[0] is not bounds:
+            self._laid_out = bounds, lay_out(local.network, local.domain, bounds)
+        return self._laid_out[1]
+
+    def cuts_for(self, case: int, local: Presolved) -> list[Cut]:
+        """The cuts of a case that were made in this very box."""
+        made_in, cuts = self.cuts.get(case, (None, []))
+        return cuts if made_in is local else []
+
+
+def close(problem: Problem, case: int, radius: float, until: float, kept: Kept) -> bool:
     """Close the box of a radius for one case; when that turns up nearer images, up to the nearest of them."""
     incumbent = problem.incumbent
     while incumbent.proven[case] < min(radius, incumbent.wanted):
         if out_of_time(until) or incumbent.answered:
             return False
         aim = min(radius, incumbent.wanted)
-        ended = Box(problem, case, aim, until).close()
+        ended = Box(problem, case, aim, until, kept).close()
         if ended == "closed":
             incumbent.prove(incumbent.proves(aim), case)
         elif ended == "open":
@@ -66,15 +84,15 @@ def close(problem: Problem, case: int, radius: float, until: float) -> bool:
 class Box:
     """All images within a radius, of which none may reach a case; given up at a perf_counter time."""
 
-    def __init__(self, problem: Problem, case: int, radius: float, until: float) -> None:
-        self.problem, self.number, self.until = problem, case, until
+    def __init__(self, problem: Problem, case: int, radius: float, until: float, kept: Kept) -> None:
+        self.problem, self.number, self.until, self.kept = problem, case, until, kept
         with problem.clock.stage("bounds"):
             self.local = problem.within(radius)
         self.network, self.case = self.local.network, self.local.goal.cases[case]
         self.domain: Domain = self.local.domain
         self.envelopes = Envelopes(self.network, self.domain, problem.settings.linear_bounds)
         self.settings = problem.settings.lp
-        self.cuts: list[Cut] = []
+        self.cuts = kept.cuts_for(case, self.local)
 
     def close_at_once(self) -> bool:
         """Whether linear bounds and cuts alone prove that no image reaches the case."""
@@ -95,7 +113,7 @@ class Box:
         settings = self.settings
         with self.problem.clock.stage("tighten"):
             for _ in range(settings.tightening_rounds):
-                relaxation, _ = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
+                relaxation, _ = self.relaxed(bounds)
                 tighter = tighten(
                     relaxation,
                     bounds,
@@ -121,9 +139,19 @@ class Box:
         bounds = self.local.bounds
         return None if excluded(self.network, self.domain, self.case, bounds) else bounds
 
+    def relaxed(self, bounds: Bounds) -> tuple[Relaxation, float]:
+        """The relaxation with all cuts, and the objective above which the case is out of reach."""
+        laid_out = self.kept.lay_out(self.local, bounds)
+        return relax_box(self.network, self.domain, self.case, laid_out, self.cuts)
+
     def cut(self, bounds: Bounds) -> bool:
         """Add cuts round by round, and keep those that carry the last bound; True when nothing is left."""
-        relaxation, cutoff = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
+        nothing_left = self.cut_round_by_round(bounds)
+        self.kept.cuts[self.number] = self.local, self.cuts
+        return nothing_left
+
+    def cut_round_by_round(self, bounds: Bounds) -> bool:
+        relaxation, cutoff = self.relaxed(bounds)
         column = columns_of_units(relaxation)
         cuts = [cut for cut in self.cuts if (cut.reader, cut.output) in column]
         program = WarmProgram(relaxation.program)
@@ -152,7 +180,7 @@ class Box:
     def grow(self, bounds: Bounds, nodes: int | None = None) -> Ended:
         """Search the tree of what is left of the box: so many nodes, or all."""
         clock, incumbent = self.problem.clock, self.problem.incumbent
-        relaxation, cutoff = relax_box(self.network, self.domain, self.case, bounds, self.cuts)
+        relaxation, cutoff = self.relaxed(bounds)
         nearer = incumbent.distance * (1.0 - incumbent.gap / 2)
 
         def on_point(values: Vector) -> float:

@@ -73,19 +73,34 @@ def relax(
     return Relaxation(builder.build(objective), pixels, *joined(builder.choices, network, readers), lazy)
 
 
+@dataclass(frozen=True, eq=False)
+class LaidOut:
+    """A network over a box, before it is said what is to be reached; the first columns are the shifts."""
+
+    builder: ProgramBuilder
+    pixels: Expression
+    scores: Expression
+    readers: list[int]
+
+
+def lay_out(network: Network, domain: Domain, bounds: Bounds) -> LaidOut:
+    """Pixels and choices, which take most of the time that a relaxation takes."""
+    builder = ProgramBuilder()
+    pixels = builder.add_columns("shift", -domain.down, domain.up) + Expression.constants(domain.centre)
+    return LaidOut(builder, pixels, *add_choices(builder, network, pixels, bounds, {}))
+
+
 def relax_box(
-    network: Network, domain: Domain, case: Case, bounds: Bounds, cuts: Sequence[Cut] = ()
+    network: Network, domain: Domain, case: Case, laid_out: LaidOut, cuts: Sequence[Cut] = ()
 ) -> tuple[Relaxation, float]:
     """The network over the box around a domain, and the objective above which the case is out of reach.
 
-    The objective is how far the case's hardest row is from being reached. The first columns are the shifts.
+    The objective is how far the case's hardest row is from being reached.
     """
-    builder = ProgramBuilder()
-    pixels = builder.add_columns("shift", -domain.down, domain.up) + Expression.constants(domain.centre)
-    scores, readers = add_choices(builder, network, pixels, bounds, {})
-    rows = scores.mapped(case.matrix)
+    builder, pixels = laid_out.builder.copied(), laid_out.pixels
+    rows = laid_out.scores.mapped(case.matrix)
     builder.add_rows(rows, case.threshold, np.inf)
-    entries, node, reader, choices = joined(builder.choices, network, readers)
+    entries, node, reader, choices = joined(builder.choices, network, laid_out.readers)
     add_cuts(builder, columns_of(entries, reader), cuts)
     hardest = hardest_row(network, domain, case)
     objective = np.zeros(builder.width)

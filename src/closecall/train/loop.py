@@ -141,10 +141,13 @@ def train(
 
 def _prune(session: _Session) -> Pruning:
     model, held_out, radius = session.model, session.held_out, session.plan.radius_to_prove
-    if radius is not None:
-        return drop_tiny_weights(model, lambda: proven_share(model, held_out, radius))
     loss_function = TrainingPlan(loss="cross-entropy").loss_function(model)
-    return drop_tiny_weights(model, lambda: measure(model, held_out, loss_function)[1])
+
+    def shares() -> list[float]:
+        _, accuracy = measure(model, held_out, loss_function)
+        return [accuracy] if radius is None else [accuracy, proven_share(model, held_out, radius)]
+
+    return drop_tiny_weights(model, shares)
 
 
 def _train_epoch(session: _Session, interrupted: list[int], listener: Listener | None) -> None:

@@ -6,7 +6,7 @@ ReLU Stability (2019).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -60,21 +60,22 @@ def check_stable(model: nn.Module) -> None:
     check_layers(model, "The stability penalty")
 
 
-def drop_tiny_weights(model: nn.Module, measure: Callable[[], float]) -> Pruning:
-    """Set the weights to zero that are so small that the accuracy falls by 0.1 % at most.
+def drop_tiny_weights(model: nn.Module, measure: Callable[[], Sequence[float]]) -> Pruning:
+    """Set the weights to zero that are so small that no share falls by more than 0.1 %.
 
-    `measure` gives the model's accuracy as it is; the thresholds grow until the accuracy falls too far.
+    `measure` gives the shares of images that the model as it is gets right, and that it is proven for if that
+    counts; the thresholds grow until one of them falls too far.
     """
     weights = _weights(model)
     original = [weight.detach().clone() for weight in weights]
-    least = measure() - LARGEST_FALL
-    chosen, accuracy = 0.0, least + LARGEST_FALL
+    before = measure()
+    chosen, accuracy = 0.0, before[0]
     for threshold in THRESHOLDS:
         _cut(weights, original, threshold)
-        cut_accuracy = measure()
-        if cut_accuracy < least:
+        after = measure()
+        if any(now < once - LARGEST_FALL for now, once in zip(after, before, strict=True)):
             break
-        chosen, accuracy = threshold, cut_accuracy
+        chosen, accuracy = threshold, after[0]
     _cut(weights, original, chosen)
     zeros = sum(int((weight == 0).sum()) for weight in weights)
     return Pruning(chosen, sum(weight.numel() for weight in weights), zeros, accuracy)

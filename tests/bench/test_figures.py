@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from closecall.bench import RECORD, summarise_record
-from closecall.bench.figures import TITLES, cactus_figure, growth_figure, networks_of, series
+from closecall.bench.figures import MODELS, TITLES, cactus_figure, growth_figure, networks_of, series
 from closecall.bench.record import Measurement, Record
 from closecall.bench.summary import Summary, summarise
 from closecall.bench.yardsticks import YARDSTICKS
@@ -46,6 +46,11 @@ def drawn(figure: Any) -> Any:
 
 def panels(figure: Any) -> list[Any]:
     return [axes for axes in figure.axes if axes.axison]
+
+
+def test_every_contender_has_a_name_in_words() -> None:
+    methods = {c.method for yardstick in YARDSTICKS.values() for c in yardstick.contenders}
+    assert methods - {"auto"} == MODELS.keys()
 
 
 def test_every_race_has_a_title_in_words() -> None:
@@ -86,7 +91,7 @@ def test_a_race_ends_with_its_last_question(cactus: Any, raced: list[Summary]) -
 
 
 def test_legends_say_who_and_how_many(cactus: Any, raced: list[Summary]) -> None:
-    names = {"milp-basic (highs)": "paper's model in HiGHS", "milp (scip)": "tight model in SCIP"}
+    names = {"milp-basic (highs)": "paper's basic model in HiGHS", "milp (scip)": "tight model in SCIP"}
     for axes, summary in zip(panels(cactus), raced, strict=True):
         texts = [text.get_text() for text in axes.get_legend().get_texts()]
         for who in summary.overall.standings:

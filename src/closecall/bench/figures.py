@@ -20,7 +20,7 @@ MARKERS = ("o", "s", "^", "D", "v")  # with the colours every pair comes once in
 FEW_DECADES = 300  # times; a scale that spans less has numbers between the powers of ten
 ROOM = 1.4  # times; beyond the shortest and the longest time
 TITLES = {
-    "paper": "The paper's networks, L1:\nauto and the paper's model",
+    "paper": "The paper's networks, L1:\nauto and the paper's two models",
     "gurobi": "The same questions:\nauto and the tight model in Gurobi",
     "highs": "The same questions:\nauto and the tight model in free solvers",
     "cnn": "Convolutional networks:\nauto, the nearest image of any other class",
@@ -28,7 +28,11 @@ TITLES = {
     "wide": "mnistfc of VNN-COMP, 256 units a layer:\nauto, two threads",
     "oval21": "oval21 of VNN-COMP, CNNs on CIFAR-10:\nauto, two threads",
 }
-MODELS = {"milp": "tight model", "milp-basic": "paper's model"}
+MODELS = {
+    "milp": "tight model",
+    "milp-basic": "paper's basic model",
+    "milp-improved": "paper's improved model",
+}
 UNITS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 

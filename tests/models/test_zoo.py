@@ -159,5 +159,7 @@ def test_all_weights_are_small() -> None:
 
 
 def test_an_unknown_name() -> None:
-    with pytest.raises(ModelError, match="There is no zoo model 'mnist-dnn9'; the zoo has mnist-50x2"):
+    with pytest.raises(
+        ModelError, match="no zoo model 'mnist-dnn9'; the zoo has cifar-cnn-robust, mnist-50x2"
+    ):
         load_model("zoo:mnist-dnn9")

@@ -29,6 +29,7 @@ from closecall.question.goal import Case, Goal
 from closecall.settings import DEFAULT, Sizes
 
 MOST_LOWERED = 0.3  # of the goal's tolerance: the rest is for the solver's own
+USUAL_TOLERANCE = 1e-6  # where a goal has none, images must reach a hair beyond it anyway
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,8 @@ def presolve(
         return as_it_is
     folded = fold(network, domain, goal, bounds)
     pays = folded.entries < dense_entries(network)
-    return folded if pays and lowered(goal, folded.goal) < MOST_LOWERED * goal.tolerance else as_it_is
+    most = MOST_LOWERED * (goal.tolerance or USUAL_TOLERANCE)
+    return folded if pays and lowered(goal, folded.goal) < most else as_it_is
 
 
 def lowered(goal: Goal, folded: Goal) -> float:

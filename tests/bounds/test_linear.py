@@ -10,9 +10,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 
+from closecall.arrays import Matrix
 from closecall.bounds import Bounds, certified_radius, interval_bounds, linear_bounds, maximise
+from closecall.bounds.linear import most_in_box
 from closecall.models import CNN, DNN
 from closecall.network import Network
 from closecall.network.layers import Relu
@@ -215,6 +218,16 @@ def test_maximise_is_no_worse_than_what_intervals_give_the_last_layer(seed: int)
     )
     most = maximise(network, domain, known, len(network.nodes), rows)
     assert (most <= by_intervals + ROUNDING).all()
+
+
+@pytest.mark.parametrize(
+    "rows", [np.array([[-1.0]]), csr_array([[-1.0]]), np.array([[-2.0]]), np.array([[0.0]])]
+)
+def test_what_overflows_in_a_box_bounds_nothing_falsely(rows: Matrix) -> None:
+    huge = np.array([1.7e308])
+    with np.errstate(over="ignore"):
+        assert (most_in_box(rows, huge, huge) >= rows @ huge).all()
+    assert np.isposinf(most_in_box(np.array([[-1.0]]), np.array([-np.inf]), np.array([np.inf]))).all()
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -192,18 +192,19 @@ def maximise(
             pending[source] = sparse_if_it_pays(total, settings.sparse_share)
         if every_end and len(pending) == 1 and 0 not in pending:
             ((source, total),) = pending.items()
-            ended = constant + OUTWARD * magnitude + most_in_box(total, *known.of((source,)))
-            best = np.fmin(best, ended)
+            box = known.lower[source], known.upper[source]
+            best = np.fmin(best, constant + OUTWARD * magnitude + most_in_box(total, *box))
     if 0 in pending:
         constant = constant + domain.maximum(dense(pending[0]))
     return np.asarray(np.fmin(best, constant + OUTWARD * magnitude))
 
 
-def most_in_box(rows: Matrix, lower: Sequence[Vector], upper: Sequence[Vector]) -> Vector:
-    """Upper bounds on rows·v over lower ≤ v ≤ upper, rounded outward."""
-    ((low,), (high,)) = lower, upper
-    reach = (high - low) / 2 + OUTWARD * np.maximum(np.abs(low), np.abs(high))
-    return np.asarray(rows @ ((low + high) / 2) + abs(rows) @ reach)
+def most_in_box(rows: Matrix, low: Vector, high: Vector) -> Vector:
+    """Upper bounds on rows·v over low ≤ v ≤ high, rounded outward; infinity where sums overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        reach = high / 2 - low / 2 + OUTWARD * np.maximum(np.abs(low), np.abs(high))
+        most = np.asarray(rows @ (low / 2 + high / 2) + abs(rows) @ reach)
+    return np.where(np.isfinite(most), most, np.inf)
 
 
 def sparse_if_it_pays(rows: Matrix, share: float) -> Matrix:

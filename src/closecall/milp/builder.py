@@ -111,9 +111,10 @@ class ProgramBuilder:
 
     def copied(self) -> ProgramBuilder:
         """What has been collected so far, to go on with in another way."""
-        lists = (self._columns, self._rows, self.phases, self.units, self.choices)
-        columns, rows, phases, units, choices = (list(each) for each in lists)
-        return ProgramBuilder(columns, rows, self.width, phases, units, choices)  # type: ignore[arg-type]
+        return ProgramBuilder(
+            list(self._columns), list(self._rows), self.width,
+            list(self.phases), list(self.units), list(self.choices),
+        )  # fmt: skip
 
     def add_columns(self, name: str, lower: Vector, upper: Vector, *, integer: bool = False) -> Expression:
         self._columns.append((name, lower, upper, integer))

@@ -128,12 +128,12 @@ def test_more_cases_than_are_searched_at_once(network: Path, highest: float) -> 
 def test_cases_without_end_are_searched_until_the_time_is_over(network: Path, highest: float) -> None:
     """2^60 cases: sat at the first one that is reached, never unsat."""
     classifier = read(network)
-    for limit, answer in ((highest - 1e-3, "sat"), (highest + 0.5, "timeout")):
+    for limit, answer, seconds in ((highest - 1e-3, "sat", 60), (highest + 0.5, "timeout", 3)):
         choice = f"(assert (or (>= Y_0 {limit!r}) (>= (+ Y_0 1) {limit + 1!r})))"
         question = parse_property(property_text(limit) + choice * 60, 3, 3)
         began = time.perf_counter()
-        assert decide(classifier, question, seconds=3).answer == answer
-        assert time.perf_counter() - began < 20
+        assert decide(classifier, question, seconds=seconds).answer == answer
+        assert time.perf_counter() - began < seconds + 17
 
 
 def test_boxes_that_contradict_each_other_without_end_do_not_outlast_the_time(network: Path) -> None:

@@ -64,6 +64,8 @@ def test_the_scale_between_layers_changes_nothing(model: type, norm: str, scale:
         (429, "l2", "milp", "cplex"),  # half a per cent off, at distances of 4e-4
         (1784, "l1", "milp", "cplex"),
         (1946, "l1", "milp-basic", "highs"),  # 1.17 for 0.56: rows with a range of 2e-11
+        (3005, "linf", "auto", "highs"),  # robust, for 0.516: a unit of 5e-7, times 2e6
+        (3005, "linf", "milp", "highs"),
         (3163, "l0", "auto", "highs"),  # 6 pixels for 5: rows with terms of 1e3
         (3163, "l0", "milp", "highs"),
         (5746, "l0", "milp", "gurobi"),  # 4 pixels for 3: a range of 8e-11

@@ -20,6 +20,7 @@ from closecall.bounds.balance import balanced
 from closecall.clock import Clock, usable_threads
 from closecall.encoding.encode import Costs, Form, NetworkRows, add_costs, check_costs, encode_network
 from closecall.encoding.model_size import ModelSize
+from closecall.encoding.precision import score_errors, weighs_little
 from closecall.milp import Limits, OnProgress
 from closecall.network import Network
 from closecall.question.checks import check_class, check_classes, pixel_limits, whole_number
@@ -31,7 +32,7 @@ from closecall.question.norms import norm_named
 from closecall.question.question import DEFAULT_MARGIN
 from closecall.readers import Classifier, read
 from closecall.settings import DEFAULT
-from closecall.solvers import solve
+from closecall.solvers import solve, without_claims
 from closecall.verdict.naming import class_named
 from closecall.verdict.notebook import image_html
 
@@ -163,16 +164,24 @@ class Search:
         size = ModelSize.of(network, bounds, form)
         if size.gigabytes <= DEFAULT.sizes.most_gigabytes and size.seconds <= clock.left:
             encoded = encode_network(network, domain, bounds, form)
-            self.solve(encoded, max(0.0, clock.left - size.seconds_to_stop), on_progress)
+            lead = max(1.0, abs(lead_of(network, self.goal, self.best)))
+            trusted = weighs_little(self.goal.cases[0], score_errors(network, bounds), lead)
+            seconds = max(0.0, clock.left - size.seconds_to_stop)
+            self.solve(encoded, seconds, on_progress, trusted=trusted)
 
-    def solve(self, rows: NetworkRows, seconds: float, on_progress: OnProgress | None) -> None:
+    def solve(
+        self, rows: NetworkRows, seconds: float, on_progress: OnProgress | None, *, trusted: bool
+    ) -> None:
         network, goal, costs, effort = self.network, self.goal, self.costs, self.effort
         solution = solve(
             rows.builder.build(ideal_objective(rows, goal, costs)),
             effort.solver,
             Limits(seconds, usable_threads(effort.threads), effort.gap / 2),
-            on_progress=None if costs.any else lead_progress(on_progress, network, goal, self.best),
+            on_progress=None
+            if costs.any or not trusted
+            else lead_progress(on_progress, network, goal, self.best),
         )
+        solution = solution if trusted else without_claims(solution)
         self.nodes, self.solved = solution.nodes, solution.status == "optimal"
         self.most = min(self.most, -solution.bound)
         if solution.values is not None:

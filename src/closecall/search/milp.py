@@ -15,6 +15,7 @@ from closecall.arrays import Vector
 from closecall.bounds import Bounds, interval_bounds, linear_bounds
 from closecall.encoding.encode import Encoding, Form, encode
 from closecall.encoding.model_size import ModelSize
+from closecall.encoding.precision import NOT_TRUSTED, is_trustworthy
 from closecall.errors import QueryError
 from closecall.milp import OnProgress, Solution
 from closecall.network import Network
@@ -24,7 +25,7 @@ from closecall.question.norms import CHANGED
 from closecall.search.milp_boxes import solve_boxes
 from closecall.search.problem import Problem
 from closecall.search.unit_bounds import milp_bounds
-from closecall.solvers import SOLVER_TOLERANCE, solve
+from closecall.solvers import SOLVER_TOLERANCE, solve, without_claims
 
 
 def solve_basic(problem: Problem) -> None:
@@ -90,14 +91,18 @@ def solve_encoded(
         return
     with clock.stage("encode"):
         encoding = encode(network, domain, goal or problem.goal, bounds, form, problem.costs)
+    trusted = is_trustworthy(network, domain, (goal or problem.goal).cases, bounds)
     with clock.stage("search"):
         left = max(0.0, clock.left - size.seconds_to_stop)
         solution = solve(
             encoding.milp,
             problem.solver,
             replace(problem.limits, seconds=left),
-            on_progress=distance_progress(encoding, domain, problem),
+            on_progress=distance_progress(encoding, domain, problem) if trusted else None,
         )
+    if not trusted:
+        solution = without_claims(solution)
+        problem.notes.append(NOT_TRUSTED)
     keep_solution(problem, domain, encoding, solution)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import Literal
 
 from closecall.encoding.encode import encode_box
 from closecall.encoding.model_size import ModelSize
+from closecall.encoding.precision import is_trustworthy
 from closecall.milp import EnoughError
 from closecall.search.lp.boxes import step_nearer
 from closecall.search.lp.one_case import likely_first
 from closecall.search.problem import Problem
-from closecall.solvers import SOLVER_TOLERANCE, solve
+from closecall.solvers import SOLVER_TOLERANCE, solve, without_claims
 
 
 def solve_boxes(problem: Problem, until: float) -> None:
@@ -43,7 +45,8 @@ def decide_box(
         return "open"
     with clock.stage("encode"):
         encoding, cutoff = encode_box(local.network, local.domain, local.goal.cases[case], local.bounds)
-    out_of_reach = cutoff + SOLVER_TOLERANCE * max(1.0, abs(cutoff))
+    trusted = is_trustworthy(local.network, local.domain, [local.goal.cases[case]], local.bounds)
+    out_of_reach = cutoff + SOLVER_TOLERANCE * max(1.0, abs(cutoff)) if trusted else math.inf
 
     def watch(lower: float, upper: float, nodes: int, seconds: float) -> None:  # noqa: ARG001
         problem.incumbent.tell_now_and_then()
@@ -55,6 +58,7 @@ def decide_box(
         limits = replace(problem.limits, seconds=seconds)
         solution = solve(encoding.milp, problem.solver, limits, on_progress=watch)
     incumbent.statistics.nodes += solution.nodes
+    solution = solution if trusted else without_claims(solution)
     if solution.status == "infeasible" or solution.bound > out_of_reach:
         return "closed"
     # What the solver itself calls short of the case would only use up the tolerance that replays allow.

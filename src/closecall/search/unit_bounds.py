@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from closecall.arrays import OUTWARD, Mask, Vector
 from closecall.bounds import Bounds, maximise
 from closecall.encoding.encode import NetworkRows, encode_network
+from closecall.encoding.precision import errors_up_to
 from closecall.milp import Limits, Milp
 from closecall.milp.builder import Expression
 from closecall.network import Network
@@ -36,10 +37,14 @@ Minimise = Callable[[Expression], float]
 
 @dataclass(frozen=True)
 class Engine:
-    """How to bound expressions over a program, and the perf_counter time at which to stop."""
+    """How to bound expressions over a program, and the perf_counter time at which to stop.
+
+    Where it is trusted up to its tolerances, bounds are widened by what these can come to.
+    """
 
     start: Callable[[NetworkRows], Minimise]
     deadline: float = math.inf
+    has_tolerances: bool = False
 
     @property
     def late(self) -> bool:
@@ -91,7 +96,7 @@ def milp_bounds(
 
         return minimise
 
-    return tightened(network, domain, bounds, Engine(start, until))
+    return tightened(network, domain, bounds, Engine(start, until, has_tolerances=True))
 
 
 def tightened(network: Network, domain: Domain, bounds: Bounds, engine: Engine) -> Bounds:
@@ -151,6 +156,7 @@ def refine_by_optimisation(
     rows = encode_network(network, without_rows(domain), known, "tight", last=node_id)
     minimise = engine.start(rows)
     values = rows.values[node_id]
+    off_by = errors_up_to(node_id, network, known) if engine.has_tolerances else np.zeros(len(low))
     for unit in units:
         value = values.taken(np.array([unit]))
         below_first = low[unit] < 0 < high[unit] and -low[unit] < high[unit]
@@ -158,9 +164,9 @@ def refine_by_optimisation(
             if engine.late or not open_units(network, node_id, low, high)[unit]:
                 break
             if below:
-                low[unit] = max(low[unit], minimise(value))
+                low[unit] = max(low[unit], minimise(value) - off_by[unit])
             else:
-                high[unit] = min(high[unit], -minimise(value.scaled(-np.ones(1))))
+                high[unit] = min(high[unit], -minimise(value.scaled(-np.ones(1))) + off_by[unit])
 
 
 def without_rows(domain: Domain) -> Domain:

@@ -83,7 +83,7 @@ def solve(
         solution = _confirm_unbounded(run, safe.milp, left, solution)
     solution = safe.back(solution)
     if widest_row(milp) > WIDEST_ROW:
-        solution = _without_claims(solution)
+        solution = without_claims(solution)
     if start is not None:
         solution = _keep_start(milp, start, solution)
     return replace(
@@ -117,8 +117,8 @@ def _importable(package: str) -> bool:
         return False
 
 
-def _without_claims(solution: Solution) -> Solution:
-    """The point that a solver found in a model whose rows are rounded by more than its tolerance."""
+def without_claims(solution: Solution) -> Solution:
+    """The point that a solver found in a model about which its word is not taken."""
     status: Status = "limit" if solution.status in ("optimal", "infeasible") else solution.status
     return replace(solution, status=status, bound=-math.inf)
 

@@ -58,7 +58,7 @@ clean:
 	touch $@
 
 .venv/.installed-dev: .venv/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,scip,gurobi,cplex]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,scip,gurobi,cplex,scale,parquet]"
 	touch $@
 
 .venv/.installed-docs: .venv/.installed

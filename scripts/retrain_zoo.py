@@ -61,8 +61,18 @@ STABLE = TrainingPlan(
     stable_radius=0.1,
     l1=3e-5,
 )
-ROBUST = TrainingPlan(epochs=30, learning_rate=1e-3, schedule="cosine", threads=1, certified=0.1)
-ROBUST_CIFAR = replace(ROBUST, epochs=40, shift=1, certified=2 / 255)
+CERTIFIED = TrainingPlan(epochs=30, learning_rate=1e-3, schedule="cosine", threads=1, certified=0.1)
+CERTIFIED_CIFAR = replace(CERTIFIED, epochs=40, shift=1, certified=2 / 255)
+ROBUST = TrainingPlan(
+    epochs=20,
+    learning_rate=2e-3,
+    schedule="cosine",
+    threads=1,
+    adversarial=0.08,
+    stable=35,
+    stable_radius=0.19,
+    l1=4.5e-5,
+)
 TWO_STRIDES = {"blocks": ["16x4s2p1/0", "32x4s2p1/0"], "hidden": [100]}
 CAPSULES = TrainingPlan(epochs=16, learning_rate=3e-3, schedule="cosine", shift=2, threads=1)
 
@@ -78,8 +88,9 @@ RECIPES = {
         "cnn", {"blocks": ["4x6s2/2", "4x3/2"], "hidden": [32], "convolution": "paper"}, PAPER
     ),
     "mnist-cnn-stable": Recipe("cnn", {"blocks": ["20x8s4/0"], "hidden": [24]}, STABLE),
+    "mnist-cnn-certified": Recipe("cnn", TWO_STRIDES, CERTIFIED),
     "mnist-cnn-robust": Recipe("cnn", TWO_STRIDES, ROBUST),
-    "cifar-cnn-robust": Recipe("cnn", TWO_STRIDES, ROBUST_CIFAR, dataset="cifar10"),
+    "cifar-cnn-robust": Recipe("cnn", TWO_STRIDES, CERTIFIED_CIFAR, dataset="cifar10"),
     "mnist-caps": Recipe("capsnet", {"preset": "small"}, CAPSULES),
 }
 

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from closecall.ask.attack import Attacked, attack
     from closecall.ask.ideal import Ideal, ideal
     from closecall.ask.nearest import certify, nearest
+    from closecall.batches.batch import Batch, batch
     from closecall.encoding.encode import Costs
     from closecall.errors import (
         ClosecallError,
+        ClusterError,
         DataError,
         InputError,
         MissingExtraError,
@@ -37,8 +39,10 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 # Names are imported when first used, so that `import closecall` does not wait for torch or scipy.
 _HOMES = {
     "Attacked": "closecall.ask.attack",
+    "Batch": "closecall.batches.batch",
     "Classifier": "closecall.readers",
     "ClosecallError": "closecall.errors",
+    "ClusterError": "closecall.errors",
     "Costs": "closecall.encoding.encode",
     "DataError": "closecall.errors",
     "Effort": "closecall.question.effort",
@@ -54,6 +58,7 @@ _HOMES = {
     "UnsupportedLayerError": "closecall.errors",
     "Verdict": "closecall.verdict.verdict",
     "attack": "closecall.ask.attack",
+    "batch": "closecall.batches.batch",
     "certify": "closecall.ask.nearest",
     "ideal": "closecall.ask.ideal",
     "load_model": "closecall.models",
@@ -63,8 +68,10 @@ _HOMES = {
 
 __all__ = [
     "Attacked",
+    "Batch",
     "Classifier",
     "ClosecallError",
+    "ClusterError",
     "Costs",
     "DataError",
     "Effort",
@@ -81,6 +88,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "attack",
+    "batch",
     "certify",
     "ideal",
     "load_model",

@@ -26,6 +26,7 @@ class Clock:
         self.began = time.perf_counter()
         self.limit = limit
         self.by_stage: dict[str, float] = {}
+        self.at_work = ""  # the stage that is running, for whoever shows what is being waited for
         self.pressed = False
 
     @property
@@ -60,10 +61,12 @@ class Clock:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         self.check()
-        began = time.perf_counter()
+        began, before = time.perf_counter(), self.at_work
+        self.at_work = name
         try:
             yield
         finally:
+            self.at_work = before
             took = time.perf_counter() - began
             self.by_stage[name] = self.by_stage.get(name, 0.0) + took
             log.debug("%s took %.3f s", name, took)

@@ -8,6 +8,7 @@ ClosecallError
 │   ├── QueryError        a question that has no meaning
 │   └── MissingExtraError an optional dependency that is not installed
 ├── OutputError           an answer could not be written
+├── ClusterError          the processes that were asked are gone
 ├── SolverError           a solver refused or failed
 └── TrainingError         training could not go on
 
@@ -48,6 +49,10 @@ class MissingExtraError(InputError):
 
 class OutputError(ClosecallError):
     """What was found could not be written."""
+
+
+class ClusterError(ClosecallError):
+    """The processes that questions were sent to are gone or cannot answer."""
 
 
 class SolverError(ClosecallError):

@@ -94,3 +94,19 @@ def explaining_failed_writes(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(f"Cannot write {what}: {error.strerror or error}.") from error
+
+
+@contextmanager
+def held_alone(lock: Path, refusal: str) -> Iterator[None]:
+    """Hold a lock file for as long as this lasts; the system lets go of it when the process ends, however."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with lock.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(refusal) from error
+        yield

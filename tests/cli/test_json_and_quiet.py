@@ -23,7 +23,9 @@ def _shown_again() -> None:
 
 def commands() -> dict[str, object]:
     top = get_command(app).commands
-    return {name: one for name, one in top.items() if name != "capsules"} | dict(top["capsules"].commands)
+    groups = {name: top[name].commands for name in ("batch", "capsules")}
+    below = {f"{name} {part}": one for name, parts in groups.items() for part, one in parts.items()}
+    return {name: one for name, one in top.items() if name != "capsules"} | below
 
 
 @pytest.mark.parametrize("name", commands())

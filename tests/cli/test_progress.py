@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import math
+import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from closecall.cli.progress import LiveLine, sentence, showing_interval, waiting
+import closecall
+from closecall.cli.progress import STAGES, LiveLine, sentence, showing_interval, waiting
+from closecall.clock import Clock
 
 
 def test_the_interval_in_words() -> None:
@@ -60,3 +64,21 @@ def test_the_seconds_go_on_between_reports() -> None:
     assert line.__rich__().plain == "1 ≤ distance ≤ ? · 7 s"
     line(1.0, 2.0, 3, 0.5)
     assert line.__rich__().plain == "1 ≤ distance ≤ 2 · 3 nodes · 7 s"
+
+
+def test_what_is_being_done_is_shown_while_nothing_is_known_yet() -> None:
+    clock = Clock(10.0)
+    line = LiveLine("distance", clock)
+    with clock.stage("bounds"):
+        assert line.__rich__().plain == "looking for a first answer · bounding units · 0 s"
+        line(0.5, math.inf, 0, 0.1)
+        with clock.stage("tighten"):
+            assert line.__rich__().plain == "0.5 ≤ distance ≤ ? · tightening bounds · 0 s"
+        assert line.__rich__().plain == "0.5 ≤ distance ≤ ? · bounding units · 0 s"
+    assert line.__rich__().plain == "0.5 ≤ distance ≤ ? · 0 s"
+
+
+def test_every_stage_of_a_search_has_words() -> None:
+    sources = [path.read_text("utf-8") for path in Path(closecall.__file__).parent.rglob("*.py")]
+    named = {name for source in sources for name in re.findall(r'stage\("(\w+)"\)', source)}
+    assert named == set(STAGES)

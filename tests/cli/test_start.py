@@ -90,6 +90,6 @@ def test_every_command_is_where_the_list_says() -> None:
         command.name or command.callback.__name__: command.callback.__module__
         for command in app.registered_commands
     }
-    homes["capsules"] = "closecall.cli.capsules"
+    homes |= {"batch": "closecall.cli.batch_stores", "capsules": "closecall.cli.capsules"}
     assert homes == {name: f"closecall.cli.{home}" for name, home in HOMES.items()}
-    assert [group.name for group in app.registered_groups] == ["capsules"]
+    assert {group.name for group in app.registered_groups} == {"batch", "capsules"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from closecall import data
+from closecall import certify, data, nearest
 from closecall.bounds import all_excluded, linear_bounds
 from closecall.data import Dataset
 from closecall.errors import ModelError
@@ -40,6 +41,7 @@ LEAST_ACCURACY = {
     "mnist-cnn": 0.988,
     "mnist-cnn-paper": 0.95,
     "mnist-cnn-stable": 0.983,
+    "mnist-cnn-certified": 0.98,
     "mnist-cnn-robust": 0.97,
     "mnist-caps": 0.993,
     "cifar-cnn-robust": 0.54,
@@ -132,8 +134,8 @@ def test_the_stable_one_leaves_few_units_undecided(test_images: Dataset) -> None
     assert count_units(load_model("zoo:mnist-cnn-stable")) == described["units"]
 
 
-def test_the_robust_one_is_proven_within_its_radius(test_images: Dataset) -> None:
-    described, model = describe("zoo:mnist-cnn-robust"), load_model("zoo:mnist-cnn-robust")
+def test_the_certified_one_is_proven_within_its_radius(test_images: Dataset) -> None:
+    described, model = describe("zoo:mnist-cnn-certified"), load_model("zoo:mnist-cnn-certified")
     assert described["recipe"]["certified"] == 0.1
     assert evaluate_proven(model, test_images, 0.1) == pytest.approx(described["proven"], abs=3e-4)
     assert evaluate_proven(model, test_images.subset(range(500)), 0.1) >= 0.92
@@ -143,6 +145,25 @@ def test_the_robust_one_is_proven_within_its_radius(test_images: Dataset) -> Non
         question = Question(pixels, label, 10, norm="linf", radius=0.1)
         domain = question.domain()
         assert all_excluded(network, domain, question.goal(), linear_bounds(network, domain))
+
+
+def test_the_robust_one_is_answered_at_once_within_a_tenth_and_has_its_nearest_images(
+    test_images: Dataset,
+) -> None:
+    classifier, described = read("zoo:mnist-cnn-robust"), describe("zoo:mnist-cnn-robust")
+    assert described["recipe"]["stable"] > 0
+    outcomes = Counter[str]()
+    for index in range(100):
+        image, label = test_images.image(index), int(test_images.labels[index])
+        right = classifier.predict(image) == label
+        outcome = certify(classifier, image, label, radius=0.1, time_limit=30).outcome if right else "wrong"
+        outcomes[outcome] += 1
+    assert outcomes["unresolved"] == 0
+    assert outcomes["robust"] >= 92
+    found = nearest(classifier, test_images.image(0), norm="linf", time_limit=60)
+    assert found.outcome == "nearest"
+    assert found.distance is not None
+    assert found.distance > 0.1
 
 
 def test_the_one_for_colours_is_proven_within_two_steps_of_a_pixel() -> None:

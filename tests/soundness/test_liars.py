@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from closecall.bench.soundness import LIARS, hear_block
+from closecall.bench.soundness import LIARS, RECORD, hear_all, hear_block, recorded
 from closecall.bench.soundness.asking import Claim, false_claims
 from closecall.bench.soundness.disguises import DISGUISES
 from closecall.bench.soundness.liars import liar
@@ -78,3 +81,17 @@ def test_modules_compute_the_steps() -> None:
         module = module_of(truth.steps, (1, side, side), convolved=convolved)
         scores = module(torch.from_numpy(images).float().reshape(5, 1, side, side)).detach().numpy()
         assert scores == pytest.approx(computed(truth.steps, images), abs=1e-5)
+
+
+def test_a_crash_costs_no_answer_and_repeats_none(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def kill_once(line: str) -> None:
+        if not said:
+            multiprocessing.active_children()[0].kill()
+        said.append(line)
+
+    heard = hear_all(8, tmp_path, kill_once, at_once=2)
+    assert any(line.startswith("A process died") for line in said)
+    assert sorted(block.first for block in recorded(tmp_path / RECORD)) == [0, 2, 4, 6]
+    assert (heard.liars, heard.lies) == (8, ())

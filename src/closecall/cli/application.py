@@ -20,6 +20,8 @@ HOMES = {
     "predict": "predict",
     "nearest": "nearest",
     "certify": "nearest",
+    "batch": "batch_stores",
+    "report": "batch_stores",
     "ideal": "ideal",
     "replay": "saved",
     "export-milp": "saved",

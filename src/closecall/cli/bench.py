@@ -102,10 +102,10 @@ def hear_liars(size: str, out: Path, as_json: bool) -> None:
     from closecall.cli.progress import waiting
 
     with waiting("starting"):
-        from closecall.bench.soundness import RECORD, hear_all, sentence
+        from closecall.bench.soundness import LIARS, RECORD, hear_all, sentence
     try:
         with waiting("asking"):
-            heard = hear_all(size, out, lambda line: print_line(line, as_json))
+            heard = hear_all(LIARS[size], out, lambda line: print_line(line, as_json))
     except KeyboardInterrupt:
         say("interrupted; run the same command again to go on.")
         raise typer.Exit(INTERRUPTED) from None

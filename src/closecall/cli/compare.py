@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -109,6 +110,9 @@ def compare(
         from closecall.compare.results import FILE
         from closecall.compare.run import Wishes
         from closecall.compare.run import compare as run_comparison
+
+        # Now, not when the first model is read: Ctrl-C while ONNX Runtime is loaded becomes an ImportError.
+        importlib.import_module("closecall.readers.engines")
 
     console = lines_console(as_json)
     names = [name.strip() for name in contenders.models.split(",") if name.strip()]

@@ -92,7 +92,7 @@ def ask(
     if output.out is not None:
         prepare_folder(output.out)
     clock = Clock(effort.time_limit)
-    with ending_early(), showing_interval() as report:
+    with ending_early(), showing_interval(clock=clock) as report:
         classifier, question = pose(clock, subject.classifier, subject.image, subject.label, **asked)
         return answer(classifier, question, effort, clock, nearest=nearest, costs=costs, on_progress=report)
 

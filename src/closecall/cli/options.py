@@ -55,28 +55,30 @@ Quiet = Annotated[
 ]
 
 
+DatasetName = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        help="digits, mnist, fashion, cifar10, or a path.",
+        rich_help_panel=IMAGE,
+        autocompletion=c.complete_dataset,
+    ),
+]
+SplitName = Annotated[
+    str,
+    typer.Option("--split", help="test or train.", rich_help_panel=IMAGE, autocompletion=c.one_of(*c.SPLITS)),
+]
+
+
 @dataclass(frozen=True)
 class ImageOptions:
     """Where the image comes from."""
 
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset",
-            help="digits, mnist, fashion, cifar10, or a path.",
-            rich_help_panel=IMAGE,
-            autocompletion=c.complete_dataset,
-        ),
-    ] = None
+    dataset: DatasetName = None
     index: Annotated[
         int | None, typer.Option("--index", help="Which image, counted from 0.", rich_help_panel=IMAGE)
     ] = None
-    split: Annotated[
-        str,
-        typer.Option(
-            "--split", help="test or train.", rich_help_panel=IMAGE, autocompletion=c.one_of(*c.SPLITS)
-        ),
-    ] = "test"
+    split: SplitName = "test"
     image: Annotated[
         Path | None,
         typer.Option(

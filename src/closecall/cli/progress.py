@@ -15,9 +15,20 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from closecall.clock import Clock
     from closecall.milp import OnProgress
 
 SECONDS_BEFORE_SECONDS = 2.0
+STAGES = {
+    "read": "reading the model",
+    "bounds": "bounding units",
+    "attack": "attacking",
+    "encode": "writing the model",
+    "tighten": "tightening bounds",
+    "walk": "coming nearer",
+    "search": "searching",
+    "replay": "replaying",
+}
 
 
 def waiting(what: str, console: Console | None = None) -> AbstractContextManager[object]:
@@ -26,9 +37,11 @@ def waiting(what: str, console: Console | None = None) -> AbstractContextManager
 
 
 @contextmanager
-def showing_interval(what: str = "distance", console: Console | None = None) -> Iterator[OnProgress]:
-    """Give an `on_progress` that shows the interval of `what` on stderr."""
-    shown = LiveLine(what)
+def showing_interval(
+    what: str = "distance", console: Console | None = None, clock: Clock | None = None
+) -> Iterator[OnProgress]:
+    """Give an `on_progress` that shows the interval of `what` on stderr, and what the clock says is done."""
+    shown = LiveLine(what, clock)
     with live(shown, console):
         yield shown
 
@@ -67,8 +80,8 @@ class Wait:
 class LiveLine:
     """The best interval of all reports; the seconds go on between two of them."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, what: str, clock: Clock | None = None) -> None:
+        self.what, self.clock = what, clock
         self.lower, self.upper, self.nodes = -math.inf, math.inf, 0
         self.began = time.perf_counter()
 
@@ -82,13 +95,15 @@ class LiveLine:
         from rich.text import Text
 
         seconds = time.perf_counter() - self.began
-        return Text(sentence(self.what, self.lower, self.upper, self.nodes, seconds))
+        stage = "" if self.clock is None else STAGES.get(self.clock.at_work, "")
+        return Text(sentence(self.what, self.lower, self.upper, self.nodes, seconds, stage))
 
 
-def sentence(what: str, lower: float, upper: float, nodes: int, seconds: float) -> str:
-    """Such as: 3.61 ≤ distance ≤ 4.29 · 1,204 nodes · 7 s; an end not known yet is a question mark."""
+def sentence(what: str, lower: float, upper: float, nodes: int, seconds: float, stage: str = "") -> str:
+    """Such as: 3.61 ≤ distance ≤ 4.29 · searching · 1,204 nodes · 7 s; an unknown end is a question mark."""
+    doing = f" · {stage}" if stage else ""
     if math.isinf(lower) and math.isinf(upper):
-        return f"looking for a first answer · {seconds:.0f} s"
+        return f"looking for a first answer{doing} · {seconds:.0f} s"
     left, right = ("?" if math.isinf(end) else f"{end:.4g}" for end in (lower, upper))
     counted = f" · {nodes:,} nodes" if nodes else ""
-    return f"{left} ≤ {what} ≤ {right}{counted} · {seconds:.0f} s"
+    return f"{left} ≤ {what} ≤ {right}{doing}{counted} · {seconds:.0f} s"

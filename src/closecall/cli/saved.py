@@ -14,16 +14,23 @@ from closecall.cli.asking import costs_of, find_subject, meaning, read_model
 from closecall.cli.completion import FORMS, complete_model, one_of
 from closecall.cli.grouping import grouped
 from closecall.cli.output import print_json
+from closecall.errors import InputError
 
 if TYPE_CHECKING:
     from closecall.encoding.encode import Form
+    from closecall.readers import Classifier
 
 REFUTED = 1
 
 
 @app.command()
 def replay(
-    folder: Annotated[Path, typer.Argument(help="A folder that nearest or certify wrote with --out.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="A folder that nearest or certify wrote with --out.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Instead of a folder: a store, all of whose witnesses are replayed.")
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -40,6 +47,12 @@ def replay(
     """
     from closecall.cli.progress import waiting
 
+    if (folder is None) == (store is None):
+        said = "neither was" if folder is None else "both were"
+        raise InputError(f"Give the folder of an answer, or a store by --store: {said} given.")
+    if folder is None:
+        replay_all(cast("Path", store), model, as_json)
+        return
     with waiting("reading and running the model"):
         from closecall.verdict.checking import check_verdict
         from closecall.verdict.saved import load_verdict
@@ -59,6 +72,44 @@ def replay(
         said = "Everything holds" if holds else "The verdict does not hold"
         typer.echo(f"{said}; the lower bound was proven by the search and is not proven again here.")
     if not holds:
+        raise typer.Exit(REFUTED)
+
+
+def replay_all(store: Path, model: str | None, as_json: bool) -> None:
+    """Every witness of a store; a line for each that does not hold."""
+    from closecall.cli.progress import waiting
+
+    def read_again(source: str, shape: tuple[int, ...]) -> Classifier:
+        load_torch_for(source if model is None else model)
+        return read_model(source if model is None else model, shape)
+
+    with waiting("reading and running the models"):
+        from closecall.batches.replaying import replay_store
+
+        replayed = [*replay_store(store, read_again)]
+    failed = [answer for answer in replayed if not answer.holds]
+    if as_json:
+        broken = [
+            {
+                "model": each.model,
+                "index": each.index,
+                "failed": [c.sentence for c in each.checks if not c.holds],
+            }
+            for each in failed
+        ]
+        print_json({"holds": not failed, "store": str(store), "witnesses": len(replayed), "failed": broken})
+    else:
+        for each in failed:
+            for sentence in each.refuted:
+                typer.echo(f"FAILS  {each.model}, image {each.index}: {sentence}")
+        plural = "" if len(replayed) == 1 else "es"
+        said = (
+            f"{len(failed)} of {len(replayed)} witness{plural} do not hold"
+            if failed
+            else (f"{len(replayed)} witness{plural}: everything holds")
+        )
+        typer.echo(f"{said}; the lower bounds were proven by the searches and are not proven again here.")
+    if failed:
         raise typer.Exit(REFUTED)
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
 from closecall.ask.attack import attack
-from closecall.ask.nearest import nearest
+from closecall.compare.asking import Asked, asking
 from closecall.compare.comparison import Comparison, picture
 from closecall.compare.results import DistanceRow
 from closecall.compare.subjects import Subject
 from closecall.compare.torch_attack import attack_module
+
+Ask = Callable[[Comparison, Subject, int], DistanceRow]
 
 
 def choose_images(comparison: Comparison) -> list[int]:
@@ -32,10 +36,10 @@ def measure_distances(comparison: Comparison, subjects: Sequence[Subject]) -> li
     indices = choose_images(comparison)
     shown = gallery_images(comparison, subjects, indices)
     rows = [
-        measure_one(comparison, subject, index)
+        row
         for subject in subjects
         if can_be_attacked(comparison, subject)
-        for index in indices
+        for row in measure_all(comparison, subject, indices)
     ]
     return [row if row.index in shown else replace(row, original=None, nearest=None) for row in rows]
 
@@ -58,42 +62,68 @@ def gallery_images(comparison: Comparison, subjects: Sequence[Subject], indices:
     return [indices[position] for position in order]
 
 
-def measure_one(comparison: Comparison, subject: Subject, index: int) -> DistanceRow:
-    """The kept row, or a new one with a line on the console."""
-    limit = comparison.preset.time_limit
-    key = comparison.key(
+def measure_all(comparison: Comparison, subject: Subject, indices: Sequence[int]) -> list[DistanceRow]:
+    """The kept rows, and a batch for all others."""
+    if subject.classifier is None:
+        return [measure_one(comparison, subject, index, ask_attack) for index in indices]
+    missing = [index for index in indices if not comparison.record.has(key_of(comparison, subject, index))]
+    right = [index for index in missing if read_as(comparison, subject, index) == label_of(comparison, index)]
+    with asking(comparison, subject.name, subject.classifier, right) if right else nullcontext() as asked:
+
+        def ask(comparison: Comparison, subject: Subject, index: int) -> DistanceRow:
+            return ask_search(comparison, subject, index, cast("Asked", asked))
+
+        return [measure_one(comparison, subject, index, ask) for index in indices]
+
+
+def key_of(comparison: Comparison, subject: Subject, index: int) -> dict[str, Any]:
+    """What a row is known by."""
+    return comparison.key(
         "distance",
         model=subject.name,
         weights=subject.weights,
         index=index,
         norm=comparison.norm,
-        limit=limit,
+        limit=comparison.preset.time_limit,
     )
+
+
+def label_of(comparison: Comparison, index: int) -> int:
+    return int(comparison.test.labels[index])
+
+
+def read_as(comparison: Comparison, subject: Subject, index: int) -> int:
+    return int(subject.score(comparison.test.image(index)[None])[0].argmax())
+
+
+def measure_one(comparison: Comparison, subject: Subject, index: int, ask: Ask) -> DistanceRow:
+    """The kept row, or a new one with a line on the console."""
+    key = key_of(comparison, subject, index)
     known = comparison.record.has(key)
-    row = comparison.row(DistanceRow, key, lambda: ask(comparison, subject, index))
+    row = comparison.row(DistanceRow, key, lambda: ask_if_right(comparison, subject, index, ask))
     if not known:
         comparison.progress.say(f"{subject.name}, test image {index}: {sentence(row)}")
     return row
 
 
-def ask(comparison: Comparison, subject: Subject, index: int) -> DistanceRow:
-    image, label = comparison.test.image(index), int(comparison.test.labels[index])
-    predicted = int(subject.score(image[None])[0].argmax())
-    classifier = subject.classifier
-    original = picture(image)
+def ask_if_right(comparison: Comparison, subject: Subject, index: int, ask: Ask) -> DistanceRow:
+    """An image that is misread is its own adversarial."""
+    label, predicted = label_of(comparison, index), read_as(comparison, subject, index)
+    original = picture(comparison.test.image(index))
     if predicted != label:
         return DistanceRow(
             subject.name, index, label, predicted, comparison.norm, "misclassified", 0.0, 0.0, True, 0.0,
             0.0, 0, original, original,
         )  # fmt: skip
-    if classifier is None:
-        return ask_attack(comparison, subject, index)
-    heuristic = attack(classifier, image[None], [label], norm=comparison.norm).distances[0]
+    return ask(comparison, subject, index)
+
+
+def ask_search(comparison: Comparison, subject: Subject, index: int, asked: Asked) -> DistanceRow:
+    """A proven interval, beside what the attack alone finds."""
+    image, label = comparison.test.image(index), label_of(comparison, index)
+    heuristic = attack(subject.classifier, image[None], [label], norm=comparison.norm).distances[0]
     with comparison.progress.show_interval() as report:
-        verdict = nearest(
-            classifier, image, label, norm=comparison.norm, time_limit=comparison.preset.time_limit,
-            threads=comparison.threads, on_progress=report,
-        )  # fmt: skip
+        verdict = asked.verdict(index, report)
     witness = verdict.witness
     return DistanceRow(
         model=subject.name,
@@ -108,7 +138,7 @@ def ask(comparison: Comparison, subject: Subject, index: int) -> DistanceRow:
         attack=float(heuristic) if math.isfinite(heuristic) else None,
         seconds=round(verdict.seconds, 3),
         nodes=verdict.nodes,
-        original=original,
+        original=picture(image),
         nearest=None if witness is None else picture(witness),
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from closecall.compare.results import FILE, Results
 from closecall.compare.subjects import subjects_of
 from closecall.compare.tables import write_tables
 from closecall.errors import InputError
-from closecall.files import prepare_folder, write_whole
+from closecall.files import held_alone, prepare_folder, write_whole
 from closecall.question.norms import norm_named
 from closecall.train.threads import using_threads
 
@@ -113,22 +113,10 @@ def check_wishes(wishes: Wishes) -> None:
         raise InputError(f"--time-limit must be a positive number of seconds, not {wishes.time_limit:g}.")
 
 
-@contextmanager
-def alone_in(out: Path) -> Iterator[None]:
+def alone_in(out: Path) -> AbstractContextManager[None]:
     """Hold a folder for as long as this lasts: two runs would train the same networks over each other."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
-    with (out / LOCK).open("w") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise InputError(
-                f"Another comparison is at work in {out}: wait for it, or choose another folder with --out."
-            ) from error
-        yield
+    refusal = f"Another comparison is at work in {out}: wait for it, or choose another folder with --out."
+    return held_alone(out / LOCK, refusal)
 
 
 def claim_folder(out: Path, wishes: Wishes) -> None:

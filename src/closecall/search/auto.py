@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,7 +19,7 @@ from closecall.bounds import excluded_cases
 from closecall.network.layers import Affine, Maximum
 from closecall.search.batches import search_by_batches
 from closecall.search.first_bound import first_bound
-from closecall.search.lp.all_cases import settle_all_cases
+from closecall.search.lp.all_cases import come_nearer, settle_all_cases
 from closecall.search.lp.boxes import close_boxes
 from closecall.search.milp import solve_basic, solve_for_costs, solve_improved, solve_rest
 from closecall.search.problem import Problem
@@ -90,6 +90,7 @@ ENGINES: dict[str, Engine] = {
     "attack": attack,
     "linear bounds": bound_at_once,
     "first bound": find_first_bound,
+    "climbs": come_nearer,
     "linear programs": settle_all_cases,
     "boxes": close_boxes,
     "batched bounds, shortly": search_by_short_batches,
@@ -147,6 +148,15 @@ def suits_boxes_at_once(problem: Problem) -> bool:
     return suits_boxes(problem) and open_units(problem) <= problem.settings.auto.units_for_boxes
 
 
+def suits_climbs(problem: Problem) -> bool:
+    """A box is proven soonest when the incumbent is the nearest image already."""
+    return problem.nearest and problem.incumbent.witness is not None and suits_boxes(problem)
+
+
+def suits_boxes_after_climbs(problem: Problem) -> bool:
+    return open_units(problem) <= problem.settings.auto.units_for_boxes_after_climbs
+
+
 def asks_about_a_box(problem: Problem) -> bool:
     """Any image of a whole box will do, as in VNN-LIB properties; few units."""
     whole = problem.domain.norm.name == "linf" and math.isinf(problem.domain.radius)
@@ -160,6 +170,13 @@ def always(_: Problem) -> bool:
 MILP = (
     Plan(has_costs, ("solver, for costs",), "the paper's costs are no distance: a solver minimises them"),
     Plan(always, ("linear bounds", "attack", "first bound", "solver"), "asked for"),
+)
+
+BOXES_WHY = "few units are open: linear programs with cuts prove a box in a few nodes"
+BATCHES_THEN_BOXES = Plan(
+    always,
+    ("batched bounds, shortly", "boxes", "solver"),
+    "units that read parts of the image: cuts by concave envelopes close what batches leave",
 )
 
 TABLE = (
@@ -187,13 +204,15 @@ TABLE = (
             Plan(
                 suits_boxes_at_once,
                 ("boxes", "solver"),
-                "hardly any units are open: linear programs with cuts prove a box in a few nodes",
+                BOXES_WHY,
             ),
             Plan(
-                suits_boxes,
-                ("batched bounds, shortly", "boxes", "solver"),
-                "few units that read parts of the image: cuts by concave envelopes close what batches leave",
+                suits_climbs,
+                ("climbs",),
+                "climbs from many places leave fewer units open than the attack does",
+                then=(Plan(suits_boxes_after_climbs, ("boxes", "solver"), BOXES_WHY), BATCHES_THEN_BOXES),
             ),
+            replace(BATCHES_THEN_BOXES, applies=suits_boxes),
             Plan(
                 always,
                 ("batched bounds", "solver"),

@@ -37,16 +37,21 @@ class Check:
 
 
 def check_verdict(saved: SavedVerdict, classifier: Classifier) -> list[Check]:
-    """Check all that can be checked without a solver."""
+    """Check all that can be checked without a solver, the files included."""
+    return [*check_files(saved), *check_claims(saved, classifier, files=True)]
+
+
+def check_claims(saved: SavedVerdict, classifier: Classifier, *, files: bool = False) -> list[Check]:
+    """Check what is claimed about the images; with `files` also the pictures that were saved of them."""
     shape = classifier.network.input_shape
-    checks = [*check_files(saved), check_network(saved, classifier)]
+    checks = [check_network(saved, classifier)]
     for name, image in ((ORIGINAL, saved.original), (WITNESS, saved.witness)):
         if image is not None and image.size != math.prod(shape):
             return [*checks, Check(False, f"{name} has shape {image.shape}, the model takes {shape}.")]
     checks += check_predictions(saved, classifier)
     if saved.witness is not None:
         checks += [*check_box(saved, saved.witness), check_distance(saved, saved.witness)]
-        checks += check_png(saved, saved.witness, classifier)
+        checks += check_png(saved, saved.witness, classifier) if files else []
     return [*checks, check_outcome(saved)]
 
 

@@ -12,6 +12,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import cast
@@ -26,6 +27,7 @@ from closecall.solvers import available
 RECORD = "soundness.jsonl"
 LIARS = {"quick": 300, "full": 10_000}
 BLOCK = 50
+MOST_CRASHES = 5  # of a whole run; SCIP crashes about once in ten thousand questions
 IN_TURN = (*NORMS, *(norm for norm in NORMS if norm != "l2"))
 
 
@@ -63,31 +65,43 @@ def hear_block(first: int, count: int, solvers: Sequence[SolverName]) -> Block:
     return Block(first, count, planted, claims, closed, refused, tuple(lies))
 
 
-def hear_all(size: str, out: Path, say: Callable[[str], None]) -> Block:
-    """Hear all liars, two processes a core, since who asks a solver mostly waits; what is known is kept."""
+def hear_all(liars: int, out: Path, say: Callable[[str], None], *, at_once: int = BLOCK) -> Block:
+    """Hear so many liars; what is known is kept, what a crashing solver takes down with it is asked again."""
     prepare_folder(out)
     record = out / RECORD
+    firsts = range(0, liars, at_once)
+    for crashes in range(MOST_CRASHES + 1):
+        known = {block.first for block in recorded(record)}
+        try:
+            hear_missing([first for first in firsts if first not in known], at_once, record, say)
+            break
+        except BrokenProcessPool:
+            if crashes == MOST_CRASHES:
+                raise
+            say("A process died, as they do when a solver crashes: what is left is asked again.")
     blocks = {block.first: block for block in recorded(record)}
-    missing = [first for first in range(0, LIARS[size], BLOCK) if first not in blocks]
+    return total([blocks[first] for first in firsts])
+
+
+def hear_missing(missing: Sequence[int], at_once: int, record: Path, say: Callable[[str], None]) -> None:
+    """Hear blocks of liars, two processes a core, since who asks a solver mostly waits."""
     solvers = cast("tuple[SolverName, ...]", available())
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         2 * usable_cores(), mp_context=context, initializer=leave_ctrl_c_to_the_parent
     ) as pool:
-        running = [pool.submit(hear_block, first, BLOCK, solvers) for first in missing]
+        running = [pool.submit(hear_block, first, at_once, solvers) for first in missing]
         try:
             for done, future in enumerate(as_completed(running), start=1):
                 block = future.result()
-                blocks[block.first] = block
                 append_line(record, json.dumps(asdict(block), ensure_ascii=False))
-                last = block.first + BLOCK - 1
+                last = block.first + at_once - 1
                 say(f"{done}/{len(missing)} liars {block.first} to {last}: {sentence(block)}")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for worker in multiprocessing.active_children():
                 worker.terminate()
             raise
-    return total([blocks[first] for first in range(0, LIARS[size], BLOCK)])
 
 
 def leave_ctrl_c_to_the_parent() -> None:

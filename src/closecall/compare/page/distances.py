@@ -32,6 +32,7 @@ from closecall.report.numbers import (
     rounded_down,
     rounded_up,
 )
+from closecall.report.survival import STILL_RIGHT, both_sides, furthest, jumps_of, surviving
 
 HEADS = (
     "model",
@@ -53,7 +54,6 @@ IMAGE_HEADS = (
     "nodes",
     "proof",
 )
-BEYOND = 1.03  # the axis ends so little beyond the furthest known distance: room for the last step down
 
 
 def distances_section(results: Results, known: Sequence[Known]) -> Section:
@@ -83,24 +83,20 @@ def distance_charts(results: Results, known: Sequence[Known]) -> list[Chart]:
     """One for each model that has distances, all over the same radii."""
     measured = [part for part in known if part.rows]
     rows = [row for part in measured for row in part.rows]
-    ends = [
-        end for row in rows for end in (lower_of(row), upper_of(row), attack_of(row)) if math.isfinite(end)
-    ]
-    across = span_axis([BEYOND * max(ends, default=1.0)], f"{NORM_NAMES[results.norm]} radius")
+    end = furthest([value for row in rows for value in ends(row)])
+    across = span_axis([end], f"{NORM_NAMES[results.norm]} radius")
     return [distance_chart(part, across) for part in measured]
 
 
 def distance_chart(part: Known, across: Axis) -> Chart:
     """The proven band, its upper edge as a line, and the attack's curve; without proofs, the attack alone."""
-    jumps = sorted(
-        {0.0, across.high} | {value for row in part.rows for value in ends(row) if 0 <= value <= across.high}
-    )
-    radii = [radius for jump in jumps for radius in (jump, jump)][1:]
-    right = [surviving(part.rows, lower_of, jumps), surviving(part.rows, upper_of, jumps)]
-    believed = surviving(part.rows, attack_of, jumps)
+    jumps = jumps_of([value for row in part.rows for value in ends(row)], across.high)
+    radii = both_sides(jumps)
+    right = [surviving([far(row) for row in part.rows], jumps) for far in (lower_of, upper_of)]
+    believed = surviving([attack_of(row) for row in part.rows], jumps)
     attack = Curve("attack alone", radii, believed, 6 if part.tone != 6 else 1, dashed=True)
     name = title_of(part.model.name)
-    up = Axis(0.0, 1.0, [0.0, 0.25, 0.5, 0.75, 1.0], "share still right", percent=True)
+    up = STILL_RIGHT
     if not part.model.provable:
         spoken = f"{name}, not proven: under attack half of the images are lost at {rounded_up(part.attack)}"
         return Chart(f"{name}: not proven", across, up, [attack], spoken)
@@ -114,18 +110,6 @@ def distance_chart(part: Known, across: Axis) -> Chart:
 
 def ends(row: DistanceRow) -> tuple[float, float, float]:
     return lower_of(row), upper_of(row), attack_of(row)
-
-
-def surviving(
-    rows: Sequence[DistanceRow], distance: Callable[[DistanceRow], float], jumps: Sequence[float]
-) -> list[float]:
-    """The share of images further than each radius, just before and just after each jump, from 0 on."""
-    far = [distance(row) for row in rows]
-    shares: list[float] = []
-    for jump in jumps:
-        shares.append(sum(value >= jump for value in far) / len(far))
-        shares.append(sum(value > jump for value in far) / len(far))
-    return shares[1:]
 
 
 def missed_words(measured: Sequence[Known]) -> str:

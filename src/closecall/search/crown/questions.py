@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
-from closecall.clock import usable_threads
+from closecall.clock import out_of_time, usable_threads
 from closecall.search.crown.ball import TorchBall
 from closecall.search.crown.dense_network import dense_network_of
 from closecall.search.crown.engine import BatchedSearch
@@ -29,15 +30,20 @@ def search(problem: Problem, until: float) -> None:
 
 
 def approach(problem: Problem, until: float) -> None:
-    """Bring the incumbent as near as climbs from many places do, without a proof."""
-    incumbent = problem.incumbent
+    """Bring the incumbent as near as climbs from many places do, without a proof.
+
+    Whenever it has come much nearer, the network is folded anew: far fewer units are open then.
+    """
+    incumbent, share = problem.incumbent, problem.settings.crown.climbs.worth_folding_anew
     with torch_threads(problem.threads):
-        network = problem.within(incumbent.distance).network
-        dense = dense_network_of(network, problem.settings.sizes)
-        witnesses = WitnessSearch(problem, dense, until)
-        witnesses.polish()
-        ball = TorchBall.of(problem.domain.within(incumbent.distance), torch.float64)
-        witnesses.close_in(ball)
+        far = math.inf
+        while incumbent.distance < share * far and not out_of_time(until):
+            far = incumbent.distance
+            dense = dense_network_of(problem.within(far).network, problem.settings.sizes)
+            witnesses = WitnessSearch(problem, dense, until)
+            witnesses.polish()
+            ball = TorchBall.of(problem.domain.within(incumbent.distance), torch.float64)
+            witnesses.close_in(ball, enough=share * far)
 
 
 @contextmanager

@@ -29,11 +29,12 @@ class WitnessSearch:
         self.cases = CaseRows.of(self.goal)
         self.generator = torch.Generator().manual_seed(0)
 
-    def accept(self, image: Vector) -> bool:
+    def accept(self, image: Vector, *, then_polish: bool = True) -> bool:
         """Offer an image; from a new incumbent on, go through linear regions to nearer ones."""
         if not self.incumbent.offer(image):
             return False
-        self.polish()
+        if then_polish:
+            self.polish()
         return True
 
     def polish(self) -> None:
@@ -58,25 +59,26 @@ class WitnessSearch:
         accepted = nearest is not None and self.incumbent.offer_beyond(nearest)
         return accepted and self.incumbent.distance < self.settings.crown.climbs.worth_a_region * before
 
-    def close_in(self, ball: TorchBall) -> None:
-        """Look everywhere for an image that is worth having beside the incumbent, until that is in vain."""
-        misses = 0
-        while self.polishing and misses < self.settings.crown.climbs.failed_rounds:
-            if out_of_time(self.until):
+    def close_in(self, ball: TorchBall, enough: float = 0.0) -> None:
+        """Look everywhere for images that are nearer: by large steps, then by small ones, until in vain.
+
+        One that is nearer than `enough` ends it. Where linear regions have too many borders for LPs, which
+        would go the rest of the way, steps become as small as the gap.
+        """
+        climbs, misses = self.settings.crown.climbs, 0
+        step = climbs.first_shrinking
+        while self.incumbent.distance >= enough and not out_of_time(self.until):
+            least = climbs.last_shrinking if self.polishing else self.incumbent.gap
+            if misses >= climbs.failed_rounds and step <= least:
                 return
-            nearer = ball.within(min(float(ball.radius), self.incumbent.wanted))
-            misses = 0 if self.everywhere(nearer) else misses + 1
-        if not self.polishing:
-            self.shrink(ball)
+            wanted = min(float(ball.radius), self.incumbent.wanted, (1.0 - step) * self.incumbent.distance)
+            # What a long step will leave behind is not worth the LPs of its linear region.
+            if self.everywhere(ball.within(wanted), then_polish=step <= least):
+                misses = 0
+            else:
+                misses, step = misses + 1, step * climbs.shorter_after_failure if step > least else 0.0
 
-    def shrink(self, ball: TorchBall) -> None:
-        """Where linear regions have too many borders for LPs: climb nearer to the original, step by step."""
-        step = self.settings.crown.climbs.first_shrinking
-        while step > self.incumbent.gap and not out_of_time(self.until):
-            if not self.everywhere(ball.within((1.0 - step) * self.incumbent.distance)):
-                step /= 2
-
-    def everywhere(self, ball: TorchBall) -> bool:
+    def everywhere(self, ball: TorchBall, *, then_polish: bool = True) -> bool:
         """Climb towards every case from the centre and from random places."""
         count, settings = len(self.goal.cases), self.settings.crown
         starts = self.dense.rows_at_once(count * settings.climbs.restarts, settings.multiplications_at_once)
@@ -86,14 +88,17 @@ class WitnessSearch:
         shares = torch.rand(len(cases), 1, generator=self.generator)
         shares[:count] = 0.0
         images = single.centre + shares * single.furthest(directions)
-        return self.climb(ball, images, cases, settings.climbs.steps)
+        return self.climb(ball, images, cases, settings.climbs.steps, then_polish=then_polish)
 
-    def climb(self, ball: TorchBall, images: Tensor, cases: Tensor, steps: int) -> bool:
+    def climb(
+        self, ball: TorchBall, images: Tensor, cases: Tensor, steps: int, *, then_polish: bool = True
+    ) -> bool:
         """Climb from the given images, each towards its own case, within the ball."""
         climbs, rows = self.settings.crown.climbs, self.cases.single().taken(cases)
         found, slack = climbed(self.single, ball.to(torch.float32), rows, images, steps, self.until, climbs)
         best = slack.argmax()
-        return bool(slack[best] > -climbs.worth_a_check) and self.accept(self.inside(found[best]))
+        worth_a_check = bool(slack[best] > -climbs.worth_a_check)
+        return worth_a_check and self.accept(self.inside(found[best]), then_polish=then_polish)
 
     def inside(self, image: Tensor) -> Vector:
         """An image of float32 numbers, moved into the box and the ball."""

@@ -368,6 +368,8 @@ class LinearPrograms:
     # `mnist-dnn5`; not measured alone.
     tightening_rounds: int = 4
     worth_another_round: float = 0.97
+    # Of the open width, what tightening must leave at most for a tree to be begun anew with it. By trial.
+    worth_a_new_tree: float = 0.9
     # A bound that some point comes this near to, as a share of its width, is left alone.
     bound_reached: float = 0.02
     # When the incumbent falls below this share of the radius that bounds were made for, they are made anew.

@@ -74,6 +74,19 @@ def test_no_shift_in_the_ball_and_the_box_goes_further(
     assert row @ shift == pytest.approx(MOST[name](row, down, up, radius), abs=1e-5)
 
 
+@pytest.mark.parametrize("radius", [0.3, 4.0, 40.0, 1000.0])
+@pytest.mark.parametrize("largest_room", [1.0, 0.01])
+def test_in_l1_as_many_gains_are_sorted_as_the_radius_takes(radius: float, largest_room: float) -> None:
+    """With 300 pixels, some of them without room, a few gains will do for some radii and all for others."""
+    generator = np.random.default_rng(1)
+    rows = generator.normal(size=(4, 300)) * (generator.random((4, 300)) < 0.8)
+    down, up = largest_room * generator.random((2, 300)) * (generator.random((2, 300)) < 0.5)
+    shifts = NORMS["l1"].furthest(rows, down, up, radius)
+    assert (np.abs(shifts).sum(axis=1) <= radius + 1e-9).all()
+    for row, shift in zip(rows, shifts, strict=True):
+        assert row @ shift == pytest.approx(most_l1(row, down, up, radius), abs=1e-7)
+
+
 @pytest.mark.parametrize("name", NORMS)
 def test_without_a_radius_the_furthest_shift_is_a_corner_of_the_box(name: str) -> None:
     generator = np.random.default_rng(0)

@@ -21,6 +21,9 @@ from closecall.question.names import NormName
 # A solver's shift that is smaller than this is meant to be none; every change counts in L0.
 CHANGED = 1e-6
 
+# In L1, so many of a row's largest gains are sorted at first, most radii take fewer. By trial.
+FIRST_SORTED = 32
+
 
 @dataclass(frozen=True)
 class Movement:
@@ -63,12 +66,24 @@ class L1:
     def furthest(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
         """A fractional knapsack: spend the radius on the pixels of largest |a| first."""
         rooms = np.where(rows > 0, up, down)
-        if np.isfinite(radius):
-            order = np.argsort(-np.abs(rows), axis=1)
-            sorted_rooms = np.take_along_axis(rooms, order, axis=1)
-            left = radius - (np.cumsum(sorted_rooms, axis=1) - sorted_rooms)
-            np.put_along_axis(rooms, order, np.clip(left, 0.0, sorted_rooms), axis=1)
-        return np.asarray(np.sign(rows) * rooms)
+        if not np.isfinite(radius):
+            return np.asarray(np.sign(rows) * rooms)
+        useful, count = np.where(rooms > 0, -np.abs(rows), 0.0), FIRST_SORTED
+        while True:  # sorted are only as many gains as it takes
+            order = first_in_order(useful, count)
+            taken = np.take_along_axis(rooms, order, axis=1)
+            spent = np.cumsum(taken, axis=1)
+            if count >= rows.shape[1] or self._enough(useful, order, spent, radius):
+                break
+            count *= 4
+        shifts = np.zeros_like(rooms)
+        np.put_along_axis(shifts, order, np.clip(radius - (spent - taken), 0.0, taken), axis=1)
+        return np.asarray(np.sign(rows) * shifts)
+
+    def _enough(self, useful: Vector, order: Indices, spent: Vector, radius: float) -> bool:
+        """Whether nothing is left of the radius, or nothing to gain, after the pixels in order."""
+        last = np.take_along_axis(useful, order[:, -1:], axis=1)
+        return bool(((spent[:, -1:] >= radius) | (last == 0)).all())
 
     def most(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
         return value_at(self.furthest(rows, down, up, radius), rows)
@@ -165,6 +180,15 @@ class L0:
         builder.add_rows(shifts - changed.scaled(coefficients(up)), -np.inf, 0.0)
         builder.add_rows(shifts + changed.scaled(coefficients(down)), 0.0, np.inf)
         return Movement(shifts, total(changed), np.zeros(0, dtype=np.int64))
+
+
+def first_in_order(values: Vector, count: int) -> Indices:
+    """The places of the smallest values of each row, in order."""
+    if count >= values.shape[1]:
+        return np.asarray(np.argsort(values, axis=1))
+    some = np.argpartition(values, count - 1, axis=1)[:, :count]
+    order = np.argsort(np.take_along_axis(values, some, axis=1), axis=1)
+    return np.asarray(np.take_along_axis(some, order, axis=1))
 
 
 def value_at(shifts: Vector, rows: Vector) -> Vector:

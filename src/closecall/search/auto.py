@@ -19,8 +19,9 @@ from closecall.bounds import excluded_cases
 from closecall.network.layers import Affine, Maximum
 from closecall.search.batches import search_by_batches
 from closecall.search.first_bound import first_bound
-from closecall.search.lp.all_cases import come_nearer, settle_all_cases
+from closecall.search.lp.all_cases import settle_all_cases
 from closecall.search.lp.boxes import close_boxes
+from closecall.search.lp.coming_nearer import come_nearer
 from closecall.search.milp import solve_basic, solve_for_costs, solve_improved, solve_rest
 from closecall.search.problem import Problem
 

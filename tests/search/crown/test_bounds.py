@@ -35,14 +35,15 @@ def test_dense_matrices_compute_what_the_network_does(seed: int, pooled: bool) -
     assert change == pytest.approx((slopes * step).sum(axis=1), abs=1e-10)
 
 
+@pytest.mark.parametrize("pixels", [12, 300])
 @pytest.mark.parametrize("norm", NORMS)
-def test_the_furthest_point_is_that_of_the_norm(norm: str) -> None:
+def test_the_furthest_point_is_that_of_the_norm(norm: str, pixels: int) -> None:
     generator = np.random.default_rng(2)
-    centre = generator.uniform(size=12)
-    rows = generator.normal(size=(40, 12))
+    centre = generator.uniform(size=pixels)
+    rows = generator.normal(size=(40, pixels))
     rows[:5, :6] = 0.0
-    for radius in (0.0, 0.05, 0.7, 3.0, np.inf):
-        domain = Domain(centre, np.zeros(12), np.ones(12), norm_named(norm), radius)
+    for radius in (0.0, 0.05, 0.7, 3.0, 30.0, np.inf):
+        domain = Domain(centre, np.zeros(pixels), np.ones(pixels), norm_named(norm), radius)
         expected = (rows * domain.furthest(rows)).sum(axis=1)
         found = TorchBall.of(domain, torch.float64).furthest(torch.from_numpy(rows)).numpy()
         assert (rows * found).sum(axis=1) == pytest.approx(expected, abs=1e-12)

@@ -105,15 +105,31 @@ def test_radius_by_radius_ends_at_the_same_distance(kind: str, monkeypatch: pyte
     assert radii  # without patience some case was left for smaller radii
 
 
-def test_ctrl_c_while_coming_nearer_keeps_the_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("worth_a_new_tree", [0.0, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_small_tree_leaves_open_ends_at_the_same_distance(kind: str, worth_a_new_tree: float) -> None:
+    """Climbs, tightening, then the same tree or a new one."""
+    every_stage = LinearPrograms(units_for_climbs=0, small_tree=1, worth_a_new_tree=worth_a_new_tree)
+    for seed in range(3):
+        classifier = network_of(kind, seed)
+        image = image_for(classifier, seed)
+        problem = problem_of(classifier, image, every_stage)
+        ours = search(problem, "auto")
+        solvers = closecall.nearest(classifier, image, norm="l1", method="milp", time_limit=60)
+        distance = problem.domain.distance(ours.witness)
+        assert distance == pytest.approx(solvers.distance, rel=3e-4, abs=1e-6)
+        assert distance * (1 - 1e-4) <= ours.lower <= solvers.distance * (1 + 1e-6) + 1e-6
+
+
+@pytest.mark.parametrize("stage", ["polish", "approach"])
+def test_ctrl_c_while_coming_nearer_keeps_the_witness(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     classifier = network_of("dense", 4)
-    monkeypatch.setattr(crown, "approach", interrupt)
-    found = search(
-        problem_of(classifier, image_for(classifier, 4), LinearPrograms(units_for_climbs=0)), "auto"
-    )
+    monkeypatch.setattr(crown, stage, interrupt)
+    settings = LinearPrograms(units_for_climbs=0, small_tree=0)
+    found = search(problem_of(classifier, image_for(classifier, 4), settings), "auto")
     assert found.witness is not None
     assert found.interrupted
 

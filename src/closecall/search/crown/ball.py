@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from closecall.question.domain import Domain
-from closecall.question.norms import CHANGED
+from closecall.question.norms import CHANGED, FIRST_SORTED
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +79,18 @@ class TorchBall:
 
 
 def furthest_l1(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:
-    """Spend the radius on the largest gains first."""
-    order = gains.argsort(dim=1, descending=True)
-    rooms = rooms.gather(1, order)
-    left = radius - (rooms.cumsum(1) - rooms)
-    return torch.zeros_like(rooms).scatter_(1, order, torch.minimum(left.clamp_(min=0), rooms))
+    """Spend the radius on the largest gains first; sorted are only as many of them as it takes."""
+    pixels, useful = gains.shape[1], torch.where(rooms > 0, gains, 0.0)
+    count = min(pixels, FIRST_SORTED)
+    while True:
+        best, order = useful.topk(count, dim=1)
+        taken = rooms.gather(1, order)
+        spent = taken.cumsum(1)
+        if count == pixels or bool(((spent[:, -1:] >= radius) | (best[:, -1:] == 0)).all()):
+            break
+        count = min(pixels, 4 * count)
+    left = radius - (spent - taken)
+    return torch.zeros_like(rooms).scatter_(1, order, torch.minimum(left.clamp_(min=0), taken))
 
 
 def furthest_l2(gains: Tensor, rooms: Tensor, radius: Tensor) -> Tensor:

@@ -29,6 +29,13 @@ def search(problem: Problem, until: float) -> None:
             batched.report()
 
 
+def polish(problem: Problem, until: float) -> None:
+    """Bring the incumbent to the nearest image of its linear region, and of those beside it."""
+    with torch_threads(problem.threads):
+        network = problem.within(problem.incumbent.distance).network
+        WitnessSearch(problem, dense_network_of(network, problem.settings.sizes), until).polish()
+
+
 def approach(problem: Problem, until: float) -> None:
     """Bring the incumbent as near as climbs from many places do, without a proof.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import suppress
 
 from closecall.search.first_bound import first_bound
-from closecall.search.lp.one_case import CaseSearch, LocalModels, Trial, likely_first
+from closecall.search.lp.coming_nearer import climbs_pay, step_through_regions
+from closecall.search.lp.one_case import CaseSearch, Kept, Trial, likely_first
 from closecall.search.problem import Problem
 from closecall.search.radii import Attempt, prove_by_radii
 
@@ -20,8 +20,8 @@ def settle_all_cases(problem: Problem) -> None:
     """Settle every case, beginning with the incumbent if there is one."""
     settings, clock, cases = problem.settings.lp, problem.clock, AllCases(problem)
     first_bound(problem, clock.share(settings.share_for_first_bound))
-    if problem.simplified.units > settings.units_for_climbs:
-        come_nearer(problem)
+    if climbs_pay(problem):
+        step_through_regions(problem)
     cases.order = likely_first(problem)
     # Who asks for a radius is not helped by the proof of a smaller one.
     share = problem.settings.lp_radii.share_of_time if problem.nearest else 1.0
@@ -29,24 +29,12 @@ def settle_all_cases(problem: Problem) -> None:
     prove_by_radii(problem, problem.settings.lp_radii, cases.attempt, lower=cases.lower)
 
 
-def come_nearer(problem: Problem) -> None:
-    """Climb from many places and step through linear regions, which takes a second or more."""
-    incumbent, share = problem.incumbent, problem.settings.lp.share_for_climbs
-    if incumbent.witness is None:
-        return
-    problem.clock.load("closecall.search.crown")
-    from closecall.search.crown import TooLargeError, approach
-
-    with problem.clock.stage("attack"), suppress(TooLargeError):
-        approach(problem, problem.clock.share(share))
-
-
 class AllCases:
     """The order of the cases, and how many seconds each took the last time, infinity if in vain."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.incumbent = problem, problem.incumbent
-        self.models = LocalModels(problem)
+        self.kept = Kept(problem)
         self.order = list(range(len(problem.goal.cases)))
         self.seconds = [0.0] * len(self.order)
         self.stuck: set[int] = set()  # cases searched to their end without a proof, by the rounding of LPs
@@ -96,7 +84,7 @@ class AllCases:
 
     def settle_one(self, trial: Trial) -> None:
         began = time.perf_counter()
-        searched = CaseSearch(self.models, trial).run()
+        searched = CaseSearch(self.kept, trial).run()
         reached = self.incumbent.proven[trial.case] >= self.aim(trial.radius)
         self.seconds[trial.case] = time.perf_counter() - began if reached else math.inf
         if searched and not reached:

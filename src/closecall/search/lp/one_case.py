@@ -3,8 +3,11 @@
 1. linear bounds within the radius; many cases fall here;
 2. a descent through linear regions lowers the incumbent;
 3. a small tree, which settles the easy ones;
-4. bounds tightened by LPs over what could still beat the incumbent, then the whole tree; it starts anew when
-   the incumbent has come so much nearer that tighter bounds pay.
+4. once for all cases, climbs from many places;
+5. bounds tightened by LPs over what could still beat the incumbent, for no longer than the small tree took,
+   then the whole tree, begun anew if bounds became much tighter.
+
+All of it begins again when the incumbent has come so much nearer that tighter bounds pay.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ import numpy as np
 from closecall.arrays import Vector
 from closecall.bounds import Bounds, excluded
 from closecall.bounds.l1_planes import Anchored, anchor, crowded
+from closecall.clock import out_of_time
 from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
 from closecall.search.incumbent import Incumbent
+from closecall.search.lp.coming_nearer import climbs_pay, come_nearer
 from closecall.search.lp.obbt import open_width, tighten
 from closecall.search.lp.region_descent import RegionDescent, picks_at
 from closecall.search.lp.relaxation import Relaxation, relax
@@ -64,12 +69,14 @@ class Relaxed:
     bounds: Bounds
 
 
-class LocalModels:
-    """The last local model is kept, since one case after another asks for the same."""
+class Kept:
+    """What the cases of a question have in common: the last local model, and what need not be done twice."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._last: LocalModel | None = None
+        self._walked_from: Vector | None = None
+        self._climbed = not climbs_pay(problem)
 
     def within(self, radius: float) -> LocalModel:
         domain = self.problem.domain.within(radius)
@@ -78,6 +85,20 @@ class LocalModels:
             sizes = self.problem.settings.sizes
             self._last = LocalModel(domain, local.network, local.bounds, local.goal, until, sizes)
         return self._last
+
+    def walk(self, case: int, network: Network, relaxation: Relaxation, deadline: float) -> None:
+        """Go on from the incumbent through linear regions, unless that was in vain before."""
+        incumbent = self.problem.incumbent
+        if incumbent.witness is not self._walked_from:
+            with self.problem.clock.stage("walk"):
+                descend(self.problem, case, network, relaxation, deadline)
+            self._walked_from = incumbent.witness
+
+    def climb(self) -> None:
+        """Once for all cases, since it takes a second or more."""
+        if not self._climbed:
+            self._climbed = True
+            come_nearer(self.problem)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +126,9 @@ class Grown:
 class CaseSearch:
     """A trial, and all that it works with."""
 
-    def __init__(self, models: LocalModels, trial: Trial) -> None:
-        self.models, self.trial = models, trial
-        self.problem = models.problem
+    def __init__(self, kept: Kept, trial: Trial) -> None:
+        self.kept, self.trial = kept, trial
+        self.problem = kept.problem
         self.incumbent: Incumbent = self.problem.incumbent
         self.settings = self.problem.settings.lp
 
@@ -126,27 +147,38 @@ class CaseSearch:
         while True:
             aim = self.aim
             with clock.stage("bounds"):
-                model = self.models.within(aim)
+                model = self.kept.within(aim)
                 case = model.goal.cases[self.trial.case]
                 if excluded(model.network, model.domain, case, model.bounds):
                     self.prove(self.incumbent.proves(aim))
                     return True
                 known = model.relaxed(case, model.bounds)
             if aim >= self.incumbent.wanted:
-                with clock.stage("walk"):
-                    descend(
-                        self.problem, self.trial.case, model.network, known.relaxation, self.trial.deadline
-                    )
+                self.kept.walk(self.trial.case, model.network, known.relaxation, self.trial.deadline)
                 if self.is_much_nearer(aim):
                     continue
-            grown = self.grow(known.relaxation, self.settings.small_tree)
-            if grown.end == "nodes":
-                grown = self.tighten_and_grow(model, known)
+            grown = self.grow_further(model, known)
             if grown.end == "done":
                 self.prove(min(self.incumbent.proves(aim), grown.unproven))
                 return True
             if grown.end != "nearer":
                 return False
+
+    def grow_further(self, model: LocalModel, known: Relaxed) -> Grown:
+        """A small tree, then, as far as that leaves something open, what is dearer."""
+        aim, began = self.aim, time.perf_counter()
+        tree = self.plant(known.relaxation)
+        grown = self.grow(tree, self.settings.small_tree)
+        took = time.perf_counter() - began
+        if grown.end != "nodes":
+            return grown
+        self.kept.climb()
+        if self.is_much_nearer(aim):
+            return Grown("nearer")
+        tighter = self.tightened(model, known, min(self.trial.deadline, time.perf_counter() + took))
+        if tighter is None:
+            return Grown("done")
+        return self.grow(tree if tighter is known else self.plant(tighter.relaxation), None)
 
     def prove(self, lower: float) -> None:
         self.incumbent.prove(lower, self.trial.case)
@@ -155,48 +187,52 @@ class CaseSearch:
         """Whether the incumbent has come so much nearer that tighter bounds pay."""
         return self.incumbent.wanted < self.settings.start_anew * aim
 
-    def tighten_and_grow(self, model: LocalModel, known: Relaxed) -> Grown:
-        settings = self.settings
+    def tightened(self, model: LocalModel, known: Relaxed, until: float) -> Relaxed | None:
+        """What is known with much tighter bounds, or as it is; None if nothing beats the incumbent."""
+        settings, case, first = self.settings, model.goal.cases[self.trial.case], known
         with self.problem.clock.stage("tighten"):
             for _ in range(settings.tightening_rounds):
                 before = open_width(known.relaxation, known.bounds)
                 tighter = tighten(
                     known.relaxation,
                     known.bounds,
-                    deadline=self.trial.deadline,
+                    deadline=until,
                     everything=False,
                     reached=settings.bound_reached,
                 )
                 if tighter.empty:
-                    return Grown("done")
+                    return None
                 after = open_width(known.relaxation, tighter.bounds)
-                known = model.relaxed(model.goal.cases[self.trial.case], tighter.bounds)
+                known = model.relaxed(case, tighter.bounds)
                 self.incumbent.tell_now_and_then()
-                late = time.perf_counter() > self.trial.deadline
-                if after > settings.worth_another_round * before or late:
+                if after > settings.worth_another_round * before or out_of_time(until):
                     break
-        return self.grow(known.relaxation, None)
+        wide = open_width(first.relaxation, first.bounds)
+        return known if after <= settings.worth_a_new_tree * wide else first
 
-    def grow(self, relaxation: Relaxation, nodes: int | None) -> Grown:
-        """Search the tree of a relaxation: so many nodes, or until nothing that matters is open in it."""
-        aim = self.aim
-        trial, began = self.trial, time.perf_counter()
+    def plant(self, relaxation: Relaxation) -> Tree:
+        """A tree for what is left of the aim; what its points bring is offered."""
 
         def on_point(values: Vector) -> float:
             self.incumbent.offer_beyond(relaxation.pixels.at(values))
             return self.aim
 
+        return Tree(relaxation, self.aim, on_point, self.incumbent.statistics, self.settings)
+
+    def grow(self, tree: Tree, nodes: int | None) -> Grown:
+        """Search a tree: so many nodes, or until nothing that matters is open in it."""
+        aim = self.aim
+        trial, began = self.trial, time.perf_counter()
+
         def hopeless() -> bool:
             return time.perf_counter() - began >= trial.patience and self.proven <= trial.known
 
+        def stop() -> bool:
+            self.prove(min(tree.bound, self.incumbent.wanted))
+            self.incumbent.tell_now_and_then()
+            return self.incumbent.answered or self.is_much_nearer(aim) or hopeless()
+
         with self.problem.clock.stage("search"):
-            tree = Tree(relaxation, aim, on_point, self.incumbent.statistics, self.settings)
-
-            def stop() -> bool:
-                self.prove(min(tree.bound, self.incumbent.wanted))
-                self.incumbent.tell_now_and_then()
-                return self.incumbent.answered or self.is_much_nearer(aim) or hopeless()
-
             threads = self.problem.threads
             done = tree.search(nodes=nodes, deadline=trial.deadline, threads=threads, stop=stop)
             stopped = stop()  # once more, for what the last nodes have proven

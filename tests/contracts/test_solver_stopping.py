@@ -13,7 +13,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from closecall.arrays import Vector
-from closecall.milp import Limits, Milp, objective_at, violation
+from closecall.milp import EnoughError, Limits, Milp, objective_at, violation
 from closecall.solvers import available, solve
 
 INF = float("inf")
@@ -97,6 +97,18 @@ def test_failing_progress_is_raised(solver: str, quadratic: bool) -> None:
 
     with pytest.raises(ZeroDivisionError, match="from on_progress"):
         solve(milp, solver, Limits(seconds=60), on_progress=fail)
+
+
+@every_solver
+@both_costs
+def test_who_has_seen_enough_has_not_pressed_ctrl_c(solver: str, quadratic: bool) -> None:
+    def watch(lower: float, upper: float, nodes: int, seconds: float) -> None:
+        raise EnoughError
+
+    solution = solve(market_split(quadratic), solver, Limits(seconds=60), on_progress=watch)
+    assert solution.status == "limit"
+    assert solution.bound <= OPTIMUM + 1e-6 <= solution.objective + 1e-5
+    assert solution.seconds < 50
 
 
 INTERRUPTED = """

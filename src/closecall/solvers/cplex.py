@@ -64,7 +64,7 @@ def solve(milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgr
 
             interrupted = run_apart(work, aborter.abort, pulse, on_progress)
             model.remove_aborter()
-            return mark_interrupted(_read(model, milp, pulse), interrupted)
+            return mark_interrupted(_read(model, milp, pulse), interrupted, pulse)
     except CplexError as refusal:
         raise _explain(refusal, milp) from refusal
 

@@ -79,7 +79,7 @@ def _solve(
         model.optimize(listen)
 
     interrupted = run_apart(work, model.terminate, pulse, on_progress)
-    return mark_interrupted(_read(model, milp, variables, pulse), interrupted)
+    return mark_interrupted(_read(model, milp, variables, pulse), interrupted, pulse)
 
 
 def _hand_over(model: Any, milp: Milp) -> Any:

@@ -72,7 +72,7 @@ def solve_natively(
         highspy.Highs.resetGlobalScheduler(False)  # the scheduler belongs to this thread, which ends here
 
     interrupted = run_apart(work, lambda: stopping.append(True), pulse, on_progress)
-    return mark_interrupted(_read(highs, milp, pulse), interrupted)
+    return mark_interrupted(_read(highs, milp, pulse), interrupted, pulse)
 
 
 def _hand_over(milp: Milp, limits: Limits) -> Any:

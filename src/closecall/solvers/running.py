@@ -25,6 +25,7 @@ class Pulse:
     lower: float = -math.inf
     upper: float = math.inf
     nodes: int = 0
+    enough: bool = False  # whether the caller has seen enough, and nobody pressed Ctrl-C
     started: float = field(default_factory=time.perf_counter)
 
     @property
@@ -60,6 +61,7 @@ def run_apart(
         interrupted = True
         _stop_and_wait(stop, done)
     except EnoughError:
+        pulse.enough = True
         _stop_and_wait(stop, done)
     except BaseException:
         _stop_and_wait(stop, done)
@@ -69,9 +71,14 @@ def run_apart(
     return interrupted
 
 
-def mark_interrupted(solution: Solution, interrupted: bool) -> Solution:
-    """Say "interrupted" even of a solve that had just finished: whoever asked must stop too."""
-    return replace(solution, status="interrupted") if interrupted else solution
+def mark_interrupted(solution: Solution, interrupted: bool, pulse: Pulse) -> Solution:
+    """Say "interrupted" after Ctrl-C alone: even of a solve that had just finished, but of none that had
+    only been told to stop, whatever the solver calls that."""
+    if interrupted:
+        return replace(solution, status="interrupted")
+    if pulse.enough and solution.status == "interrupted":
+        return replace(solution, status="limit")
+    return solution
 
 
 def _watch(done: threading.Event, pulse: Pulse, on_progress: OnProgress | None) -> None:

@@ -63,7 +63,7 @@ def solve(milp: Milp, limits: Limits, start: Vector | None, on_progress: OnProgr
     try:
         with without_lines(SOPLEX_REMARK):
             interrupted = run_apart(work, stop, pulse, on_progress)
-        return mark_interrupted(_read(model, milp, variables, pulse), interrupted)
+        return mark_interrupted(_read(model, milp, variables, pulse), interrupted, pulse)
     except (OSError, MemoryError, Warning) as failure:
         raise SolverError(
             f"SCIP failed on a model of {milp.columns:,} columns and {milp.rows:,} rows ({failure}): "

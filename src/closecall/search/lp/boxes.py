@@ -2,7 +2,8 @@
 
 For each case: linear bounds, then rounds of cuts (see `envelope_cuts`) and a small tree; where that leaves
 something open, bounds tightened over what could still reach the case, and the whole tree. Any image that
-turns up is nearer than the last one; the box shrinks to it.
+turns up is nearer than the last one: the tree goes on in the box that shrinks to it, or all begins again in a
+much smaller one, where bounds are tighter.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def close_boxes(problem: Problem) -> None:
 
     def attempt(radius: float, until: float) -> Attempt:
         closed = [close(problem, case, radius, until, kept) for case in cases]
-        return "proven" if all(closed) else "stuck"
+        if all(closed):
+            return "proven"
+        return "given up" if out_of_time(until) and not incumbent.answered else "stuck"
 
     prove_by_radii(problem, problem.settings.box_radii, attempt)
 
@@ -101,38 +104,42 @@ class Box:
             return bounds is None or self.cut(bounds)
 
     def close(self) -> Ended:
-        """Prove that no image reaches the case, or find one that is nearer than the incumbent."""
+        """Prove that no image reaches the case, or find one that is much nearer than the incumbent."""
         with self.problem.clock.stage("bounds"):
             bounds = self.first_bounds()
             if bounds is None or self.cut(bounds):
                 return "closed"
-        ended = self.grow(bounds, self.settings.small_tree)
-        return ended if ended != "open" or out_of_time(self.until) else self.tighten_and_grow(bounds)
+        began = time.perf_counter()
+        tree = self.plant(bounds)
+        ended = self.grow(tree, self.settings.small_tree)
+        took = time.perf_counter() - began
+        if ended != "open" or out_of_time(self.until):
+            return ended
+        tighter = self.tightened(bounds, min(self.until, time.perf_counter() + took))
+        if tighter is None:
+            return "closed"
+        return self.grow(tree if tighter is bounds else self.plant(tighter))
 
-    def tighten_and_grow(self, bounds: Bounds) -> Ended:
-        settings = self.settings
+    def tightened(self, bounds: Bounds, until: float) -> Bounds | None:
+        """Much tighter bounds, or the same; None when they prove that the case is out of reach."""
+        settings, first = self.settings, bounds
         with self.problem.clock.stage("tighten"):
             for _ in range(settings.tightening_rounds):
                 relaxation, _ = self.relaxed(bounds)
                 tighter = tighten(
-                    relaxation,
-                    bounds,
-                    deadline=self.until,
-                    everything=False,
-                    reached=settings.bound_reached,
+                    relaxation, bounds, deadline=until, everything=False, reached=settings.bound_reached
                 )
                 if tighter.empty:
-                    return "closed"
+                    return None
                 before, after = open_width(relaxation, bounds), open_width(relaxation, tighter.bounds)
                 bounds = tighter.bounds
                 self.problem.incumbent.tell_now_and_then()
-                if out_of_time(self.until):
-                    return "open"
-                if self.cut(bounds):
-                    return "closed"
-                if after > settings.worth_another_round * before:
+                if after > settings.worth_another_round * before or out_of_time(until):
                     break
-        return self.grow(bounds)
+            relaxation, _ = self.relaxed(first)
+            if open_width(relaxation, bounds) > settings.worth_a_new_tree * open_width(relaxation, first):
+                return first
+            return None if self.cut(bounds) else bounds
 
     def first_bounds(self) -> Bounds | None:
         """Linear bounds; None when they alone prove that the case is out of reach."""
@@ -177,38 +184,45 @@ class Box:
         self.cuts = kept + cuts[len(carried) :]
         return False
 
-    def grow(self, bounds: Bounds, nodes: int | None = None) -> Ended:
-        """Search the tree of what is left of the box: so many nodes, or all."""
-        clock, incumbent = self.problem.clock, self.problem.incumbent
-        relaxation, cutoff = self.relaxed(bounds)
-        nearer = incumbent.distance * (1.0 - incumbent.gap / 2)
+    def plant(self, bounds: Bounds) -> Tree:
+        """A tree for what is left of the box; it goes on in a smaller one when an image turns up."""
+        incumbent, (relaxation, cutoff) = self.problem.incumbent, self.relaxed(bounds)
 
         def on_point(values: Vector) -> float:
-            incumbent.offer_beyond(relaxation.pixels.at(values))
+            if incumbent.offer_beyond(relaxation.pixels.at(values)):
+                step_nearer(self.problem, self.number, self.local, self.until)
+                self.shrink(tree)
             return cutoff
+
+        tree = Tree(relaxation, cutoff, on_point, incumbent.statistics, self.settings)
+        self.shrink(tree)
+        return tree
+
+    def shrink(self, tree: Tree) -> None:
+        domain = self.problem.domain.within(min(self.domain.radius, self.problem.incumbent.wanted))
+        tree.shrink(-domain.down, domain.up)
+
+    def grow(self, tree: Tree, nodes: int | None = None) -> Ended:
+        """Search a tree: so many nodes, or all."""
+        incumbent, enough = self.problem.incumbent, self.settings.start_anew * self.domain.radius
 
         def stop() -> bool:
             incumbent.tell_now_and_then()
-            return incumbent.distance < nearer
+            return incumbent.answered or incumbent.wanted < enough
 
-        with clock.stage("search"):
-            tree = Tree(relaxation, cutoff, on_point, incumbent.statistics, self.settings)
+        with self.problem.clock.stage("search"):
             done = tree.search(nodes=nodes, deadline=self.until, threads=self.problem.threads, stop=stop)
-        if done and tree.unproven >= cutoff:
+        if done and tree.unproven >= tree.open_nodes.cutoff:
             return "closed"
-        if incumbent.distance < nearer:
-            step_nearer(self.problem, self.number, self.local, self.until)
-            return "nearer"
-        return "open"
+        return "nearer" if incumbent.answered or incumbent.wanted < enough else "open"
 
 
 def step_nearer(problem: Problem, case: int, local: Presolved, until: float) -> None:
     """From the incumbent to the nearest image of its linear region, and of those beside it."""
-    with problem.clock.stage("walk"):
-        nearer = problem.domain.within(problem.incumbent.distance)
-        bounds = linear_bounds(local.network, nearer, until, problem.settings.linear_bounds)
-        relaxation = relax(local.network, nearer, local.goal.cases[case], bounds)
-        descend(problem, case, local.network, relaxation, until)
+    nearer = problem.domain.within(problem.incumbent.distance)
+    bounds = linear_bounds(local.network, nearer, until, problem.settings.linear_bounds)
+    relaxation = relax(local.network, nearer, local.goal.cases[case], bounds)
+    descend(problem, case, local.network, relaxation, until)
 
 
 def violated(relaxation: Relaxation, envelopes: Envelopes, values: Vector) -> list[Cut]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from closecall.arrays import Vector
-from closecall.search.lp.open_nodes import OpenNode, OpenNodes, Parent, Picks
+from closecall.search.lp.open_nodes import Box, OpenNode, OpenNodes, Parent, Picks
 from closecall.search.lp.pseudo_costs import PseudoCosts
 from closecall.search.lp.relaxation import Relaxation
 from closecall.settings import LinearPrograms
@@ -42,6 +42,7 @@ class NodeSolver:
         self.open_nodes = open_nodes
         self.gains = gains
         self.program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
+        self._box: Box | None = None
         fewer = max(1, settings.trials_of_all // max(1, relaxation.choices))
         self.reliable = min(settings.reliable_after, fewer)
 
@@ -90,6 +91,8 @@ class NodeSolver:
                 self.open_nodes.offer(values)
                 if bound >= self.open_nodes.cutoff:
                     return None
+                if self.open_nodes.box is not self._box:
+                    continue  # the point was taken, and lies outside of what is left: what else is here?
             if openness.max(initial=0.0) <= OPEN_GAP:
                 # Every choice is made, yet the point was not taken: rounding; its bound is kept, not lost.
                 self.open_nodes.leave(bound)
@@ -118,7 +121,10 @@ class NodeSolver:
             self.open_nodes.leave(node.bound)
 
     def _fix(self, picks: Picks) -> None:
-        entries = self.relaxation.entries
+        entries, box = self.relaxation.entries, self.open_nodes.box
+        if box is not None and box is not self._box:
+            self.program.set_column_bounds(np.arange(len(box.lower)), box.lower, box.upper)
+            self._box = box
         upper = entries.most.copy()
         upper[picks[picks >= 0]] = 0.0
         self.program.set_column_bounds(entries.gap, np.zeros(len(upper)), upper)

@@ -23,6 +23,14 @@ OnPoint = Callable[[Vector], float]
 SECONDS_TO_WAIT = 0.05
 
 
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Bounds of the first columns of a program."""
+
+    lower: Vector
+    upper: Vector
+
+
 @dataclass(frozen=True)
 class Parent:
     """What is needed to learn from a child: the parent's value, the entry picked and its share of gap."""
@@ -56,6 +64,7 @@ class OpenNodes:
         self.statistics = statistics
         self.unproven = math.inf  # the lowest bound of a node that was left without a proof
         self.halted = False
+        self.box: Box | None = None  # of the first columns, if it has become smaller than the program's
         self._open = [OpenNode(-math.inf, 0, np.full(choices, -1, dtype=np.int32))]
         self._taken: dict[int, float] = {}  # the bound of what each worker is searching
         self._numbers = 0

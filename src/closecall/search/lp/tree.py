@@ -2,6 +2,7 @@
 
 Each node fixes some gaps to 0. The search plunges into the more promising child (see `node_solver`) and takes
 the open node of lowest bound when a plunge ends; several threads may plunge at once, each with its own LP.
+Over a box, the tree goes on in a smaller one when an incumbent turns up.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 
+from closecall.arrays import Vector
 from closecall.search.incumbent import Statistics
 from closecall.search.lp.node_solver import NodeSolver
-from closecall.search.lp.open_nodes import OnPoint, OpenNodes
+from closecall.search.lp.open_nodes import Box, OnPoint, OpenNodes
 from closecall.search.lp.pseudo_costs import PseudoCosts
 from closecall.search.lp.relaxation import Relaxation
 from closecall.settings import DEFAULT, LinearPrograms
@@ -46,6 +48,10 @@ class Tree:
     def unproven(self) -> float:
         """The lowest bound of a node that was left without a proof."""
         return self.open_nodes.unproven
+
+    def shrink(self, lower: Vector, upper: Vector) -> None:
+        """Confine the first columns to a smaller box from now on: what was closed stays closed."""
+        self.open_nodes.box = Box(lower, upper)
 
     def search(
         self,

@@ -10,6 +10,7 @@ measured on one core of an EPYC, beside other work.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -143,6 +144,12 @@ class LinearBounds:
     # How far a unit's value must lie above its envelope for a cut there, in its own scale. By trial; what
     # cuts bring: Improvements, from 21,825 nodes, unfinished, to 206.
     worth_a_cut: float = 1e-4
+    # Layers behind the first get cuts, too, if they have so many values: fewer are sooner branched on than
+    # cut (mnist-cnn-stable: 6 to 8 units and 10 classes, twice as slow with cuts; mnist-cnn-robust: 60 to 75
+    # units, ten times fewer nodes with them). A layer gets none if its units times all that they may read
+    # come to more than this, which takes about 0.1 s a round.
+    deep_units_for_cuts: int = 30
+    deep_cut_entries: int = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -297,6 +304,9 @@ class Radii:
     # took is lost, but a smaller radius that is proven is not.
     share_of_time: float
     share_for_the_whole_way: float
+    # And no longer than this share of the time that the search has taken before, but for so many seconds.
+    share_of_past: float = math.inf
+    least_seconds: float = 3.0
     # Each failure halves the steps, but not below this share of them.
     least_boldness: float = 1 / 64
 
@@ -374,6 +384,9 @@ class LinearPrograms:
     bound_reached: float = 0.02
     # When the incumbent falls below this share of the radius that bounds were made for, they are made anew.
     start_anew: float = 0.95
+    # The same for the boxes of L∞, whose trees go on in a box that shrinks less than this. Measured on eleven
+    # hard training images and mnist-cnn-robust: 4.9 s in the geometric mean, with 0.95 7.8 s and two open.
+    smaller_box: float = 0.998
     # Candidates tried out at a node, and the dual simplex steps of a trial.
     trials: int = 16
     trial_steps: int = 50
@@ -383,12 +396,15 @@ class LinearPrograms:
     trials_of_all: int = 600
     # Seconds for an LP that is begun just before the end, so that it can begin at all. By trial.
     least_seconds: float = 0.01
-    # Points with at most so many open choices are looked at as incumbents.
-    nearly_made: int = 4
+    # Scores below the goal at which the folded network, whose thresholds are lowered by rounding alone, finds
+    # a point worth a look with the whole one.
+    worth_an_offer: float = 1e-4
     # Ties that a walk through linear regions tries one by one when all together lead nowhere.
     single_flips: int = 6
-    # Rounds of cuts by envelopes, after which they gain next to nothing (`mnist-cnn-stable`, L∞).
+    # Rounds of cuts by envelopes, after which they gain next to nothing (`mnist-cnn-stable`, L∞), and the
+    # share of what is lacking that a round must gain for another. By trial.
     cut_rounds: int = 15
+    worth_another_cut: float = 0.02
 
 
 @dataclass(frozen=True)
@@ -421,13 +437,10 @@ class Auto:
     # and with cuts in L∞. Found for all units of a network, when nothing was folded away; nothing between
     # 1,408 and 3,000 was measured.
     units_for_cuts: int = 1500
-    # Up to so many open units, boxes in L∞ need no batched bounds before them. Measured on mnist-cnn-stable,
-    # where 37 to 122 are open: 2.4 times as fast without.
-    units_for_boxes: int = 150
-    # After climbs from many places up to so many, with no batched bounds between. Measured on 17 training
-    # images and a network trained like mnist-cnn-robust, 100 to 250 open: 2.3 instead of 2.6 s in the
-    # geometric mean.
-    units_for_boxes_after_climbs: int = 600
+    # Up to so many open units, boxes in L∞ need neither climbs nor batched bounds before them. Measured on
+    # mnist-cnn-stable, where 37 to 122 are open: 2.4 times as fast without batched bounds; on
+    # mnist-cnn-robust: 4.4 instead of 4.9 s in the geometric mean of eleven hard training images.
+    units_for_boxes: int = 600
     # Where LPs with cuts come next, batched bounds get this share of the limit, but no more seconds.
     share_for_batches: float = 0.07
     seconds_for_batches: float = 5.0
@@ -501,10 +514,12 @@ class Settings:
         first=0.15, of_the_rest=0.0, of_the_proven=1.0, least=0.15, nearly_there=0.9,
         share_of_time=0.5, share_for_the_whole_way=0.5,
     )  # fmt: skip
-    # L∞ by boxes with cuts: what batched bounds have proven is near, one step in between.
+    # L∞ by boxes with cuts. A box that holds a nearer image may take forever where a smaller one is closed at
+    # once: measured on eleven hard training images and mnist-cnn-robust, one was left open after 60 s without
+    # a share of the past, and none with it.
     box_radii: Radii = Radii(
         first=0.6, of_the_rest=0.6, of_the_proven=0.0, least=0.1, nearly_there=0.9,
-        share_of_time=1.0, share_for_the_whole_way=1.0,
+        share_of_time=1.0, share_for_the_whole_way=1.0, share_of_past=0.5,
     )  # fmt: skip
 
 

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from closecall.bounds import linear_bounds
 from closecall.bounds.envelope_cuts import Envelopes, planes_above
 from closecall.models import build
 from closecall.network import Network
+from closecall.network.layers import Maximum, Relu
 from closecall.question.domain import Domain
 from closecall.question.question import Question
 from closecall.readers import read
+from closecall.settings import LinearBounds
 
 KINDS = {
     "dense": ("dnn", {"sizes": [9, 7], "input_shape": [1, 4, 4], "classes": 4}),
@@ -21,6 +24,7 @@ KINDS = {
     "overlapping": ("cnn", {"blocks": ["2x2/2s1"], "hidden": [5], "input_shape": [1, 4, 4], "classes": 3}),
 }
 ROUNDING = 1e-9
+EVERY_LAYER = LinearBounds(deep_units_for_cuts=0)
 
 
 def network_and_domain(kind: str, seed: int) -> tuple[Network, Domain]:
@@ -41,23 +45,27 @@ def test_cuts_hold_all_over_the_box_and_are_exact_at_the_corner_they_are_made_fo
     kind: str, seed: int
 ) -> None:
     network, domain = network_and_domain(kind, seed)
-    envelopes = Envelopes(network, domain)
-    assert len(envelopes.pieces) >= (1 if kind == "dense" else 2)
+    envelopes = Envelopes(network, domain, EVERY_LAYER)
+    assert len(envelopes.pieces) == sum(isinstance(node.layer, (Relu, Maximum)) for node in network.nodes)
+    ranges = envelopes.ranges(linear_bounds(network, domain))
     generator = np.random.default_rng(seed)
     shifts = np.vstack(
         [corners(domain, 300, 1), generator.uniform(-domain.down, domain.up, (300, len(domain.centre)))]
     )
     values = network.values(domain.centre + shifts)
+    inputs = np.hstack([shifts, *(values[node] for node in envelopes.spans if node > 0)])
+    assert (inputs >= ranges[0] - ROUNDING).all()
+    assert (inputs <= ranges[1] + ROUNDING).all()
     for reader in envelopes.pieces:
         units = np.arange(network.nodes[reader - 1].layer.size)
         for place in (0, 1, 300, 301):  # two corners, two points inside
             true = values[reader][place]
-            cuts = envelopes.cuts(reader, units, np.full(len(units), np.inf), shifts[place])
+            cuts = envelopes.cuts(reader, units, np.full(len(units), np.inf), inputs[place], ranges)
             assert len(cuts) == len(units)
             for cut in cuts:
-                above = cut.height + shifts[:, cut.pixels] @ cut.slopes
+                above = cut.height + inputs[:, cut.inputs] @ cut.slopes
                 assert (values[reader][:, cut.output] <= above + ROUNDING).all()
-                if place < 300:
+                if place < 300 and cut.inputs.max() < len(domain.centre):  # of the pixels, a corner
                     assert above[place] == pytest.approx(true[cut.output], abs=1e-9)
 
 
@@ -81,5 +89,7 @@ def test_units_below_their_planes_give_no_cut() -> None:
     envelopes = Envelopes(network, domain)
     shifts = corners(domain, 1, 5)
     values = network.values(domain.centre + shifts)
+    ranges = envelopes.ranges(linear_bounds(network, domain))
+    inputs = np.concatenate([shifts[0], *(values[node][0] for node in envelopes.spans if node > 0)])
     for reader in envelopes.pieces:
-        assert envelopes.cuts(reader, np.arange(9), values[reader][0], shifts[0]) == []
+        assert envelopes.cuts(reader, np.arange(9), values[reader][0], inputs, ranges) == []

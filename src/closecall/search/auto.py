@@ -154,10 +154,6 @@ def suits_climbs(problem: Problem) -> bool:
     return problem.nearest and problem.incumbent.witness is not None and suits_boxes(problem)
 
 
-def suits_boxes_after_climbs(problem: Problem) -> bool:
-    return open_units(problem) <= problem.settings.auto.units_for_boxes_after_climbs
-
-
 def asks_about_a_box(problem: Problem) -> bool:
     """Any image of a whole box will do, as in VNN-LIB properties; few units."""
     whole = problem.domain.norm.name == "linf" and math.isinf(problem.domain.radius)
@@ -211,7 +207,7 @@ TABLE = (
                 suits_climbs,
                 ("climbs",),
                 "climbs from many places leave fewer units open than the attack does",
-                then=(Plan(suits_boxes_after_climbs, ("boxes", "solver"), BOXES_WHY), BATCHES_THEN_BOXES),
+                then=(Plan(suits_boxes_at_once, ("boxes", "solver"), BOXES_WHY), BATCHES_THEN_BOXES),
             ),
             replace(BATCHES_THEN_BOXES, applies=suits_boxes),
             Plan(

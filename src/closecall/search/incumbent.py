@@ -72,6 +72,10 @@ class Incumbent:
             return self.domain.radius
         return self.distance * (1.0 - self.gap)
 
+    def is_nearer_than(self, distance: float) -> bool:
+        """By more than rounding and tolerances explain: at least half of the gap."""
+        return self.distance < distance * (1.0 - self.gap / 2)
+
     @property
     def answered(self) -> bool:
         """Whether any witness will do, and there is one."""

@@ -67,4 +67,4 @@ def decide_box(
         step_nearer(problem, case, local, until)
     if solution.status == "interrupted":
         raise KeyboardInterrupt
-    return "nearer" if incumbent.distance < before * (1.0 - incumbent.gap / 2) else "open"
+    return "nearer" if incumbent.is_nearer_than(before) else "open"

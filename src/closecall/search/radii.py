@@ -65,7 +65,12 @@ def prove_by_radii(
         whole_way = radius >= incumbent.wanted
         share = settings.share_for_the_whole_way if whole_way else settings.share_of_time
         now = time.perf_counter()
-        attempt = prove(radius, now + (share if math.isfinite(radius) else 1.0) * (end - now))
+        seconds = (share if math.isfinite(radius) else 1.0) * (end - now)
+        if math.isfinite(radius):
+            seconds = min(
+                seconds, max(settings.least_seconds, settings.share_of_past * problem.clock.seconds)
+            )
+        attempt = prove(radius, now + seconds)
         log.debug("radius %.6g of %.6g: %s", radius, incumbent.wanted, attempt)
         if attempt == "stuck":
             return

@@ -18,9 +18,10 @@ from closecall.bounds import Bounds, excluded, linear_bounds
 from closecall.bounds.envelope_cuts import Cut, Envelopes
 from closecall.clock import out_of_time
 from closecall.question.domain import Domain
+from closecall.search.lp.cut_rows import CutRows
 from closecall.search.lp.obbt import open_width, tighten
-from closecall.search.lp.one_case import descend, likely_first
-from closecall.search.lp.relaxation import LaidOut, Relaxation, columns_of_units, lay_out, relax, relax_box
+from closecall.search.lp.one_case import descend, likely_first, nearly_reached
+from closecall.search.lp.relaxation import LaidOut, Relaxation, lay_out, relax, relax_box
 from closecall.search.lp.tree import Tree
 from closecall.search.presolve import Presolved
 from closecall.search.problem import Problem
@@ -149,7 +150,8 @@ class Box:
     def relaxed(self, bounds: Bounds) -> tuple[Relaxation, float]:
         """The relaxation with all cuts, and the objective above which the case is out of reach."""
         laid_out = self.kept.lay_out(self.local, bounds)
-        return relax_box(self.network, self.domain, self.case, laid_out, self.cuts)
+        relaxation, cutoff = relax_box(self.network, self.domain, self.case, laid_out)
+        return CutRows(self.envelopes, relaxation).added(self.cuts), cutoff
 
     def cut(self, bounds: Bounds) -> bool:
         """Add cuts round by round, and keep those that carry the last bound; True when nothing is left."""
@@ -159,12 +161,13 @@ class Box:
 
     def cut_round_by_round(self, bounds: Bounds) -> bool:
         relaxation, cutoff = self.relaxed(bounds)
-        column = columns_of_units(relaxation)
-        cuts = [cut for cut in self.cuts if (cut.reader, cut.output) in column]
+        rows, ranges = CutRows(self.envelopes, relaxation), self.envelopes.ranges(bounds)
+        cuts = rows.rows(self.cuts).cuts
         program = WarmProgram(relaxation.program)
         multipliers: Vector = np.zeros(0)
+        before = -np.inf
         for _ in range(self.settings.cut_rounds):
-            status, _, values = program.solve(seconds=max(0.0, self.until - time.perf_counter()))
+            status, value, values = program.solve(seconds=max(0.0, self.until - time.perf_counter()))
             if status != "optimal" or values is None:
                 self.cuts = cuts
                 return status == "infeasible" and program.farkas_proves_infeasible()
@@ -172,13 +175,12 @@ class Box:
                 self.cuts = cuts
                 return True
             multipliers = program.duals()[program.rows - len(cuts) :]
-            more = violated(relaxation, self.envelopes, values)
-            if not more:
+            more = rows.rows(rows.violated(values, ranges))
+            if not more.cuts or value - before < self.settings.worth_another_cut * (cutoff - value):
                 break
-            for cut in more:
-                columns = np.append(cut.pixels, column[cut.reader, cut.output])
-                program.add_row(columns, np.append(-cut.slopes, 1.0), -np.inf, cut.height)
-            cuts = cuts + more
+            before = value
+            program.add_rows(more.matrix, more.unlimited, more.heights)
+            cuts = cuts + more.cuts
         carried = np.abs(multipliers) > CARRIES
         kept = [cut for cut, carries in zip(cuts, carried, strict=False) if carries]
         self.cuts = kept + cuts[len(carried) :]
@@ -189,7 +191,10 @@ class Box:
         incumbent, (relaxation, cutoff) = self.problem.incumbent, self.relaxed(bounds)
 
         def on_point(values: Vector) -> float:
-            if incumbent.offer_beyond(relaxation.pixels.at(values)):
+            before, image = incumbent.distance, self.domain.clip(relaxation.pixels.at(values))
+            reached = nearly_reached(self.network, self.case, image, self.settings)
+            # One that is nearer by the tolerance of goals alone would be followed by thousands like it.
+            if reached and incumbent.offer_beyond(image) and incumbent.is_nearer_than(before):
                 step_nearer(self.problem, self.number, self.local, self.until)
                 self.shrink(tree)
             return cutoff
@@ -204,7 +209,7 @@ class Box:
 
     def grow(self, tree: Tree, nodes: int | None = None) -> Ended:
         """Search a tree: so many nodes, or all."""
-        incumbent, enough = self.problem.incumbent, self.settings.start_anew * self.domain.radius
+        incumbent, enough = self.problem.incumbent, self.settings.smaller_box * self.domain.radius
 
         def stop() -> bool:
             incumbent.tell_now_and_then()
@@ -223,15 +228,3 @@ def step_nearer(problem: Problem, case: int, local: Presolved, until: float) -> 
     bounds = linear_bounds(local.network, nearer, until, problem.settings.linear_bounds)
     relaxation = relax(local.network, nearer, local.goal.cases[case], bounds)
     descend(problem, case, local.network, relaxation, until)
-
-
-def violated(relaxation: Relaxation, envelopes: Envelopes, values: Vector) -> list[Cut]:
-    """The cuts that an LP's point breaks."""
-    first = np.array([members[0] for members in relaxation.members], dtype=np.int64)
-    shifts = values[: len(envelopes.low)]
-    cuts: list[Cut] = []
-    for reader in np.unique(relaxation.reader[first]):
-        mine = first[relaxation.reader[first] == reader]
-        units = relaxation.entries.output[mine]
-        cuts += envelopes.cuts(int(reader), units, values[relaxation.entries.whole[mine]], shifts)
-    return cuts

@@ -87,12 +87,11 @@ class NodeSolver:
                 return None
             shares = self._shares(values)
             openness = self.gains.openness(shares, node.picks)
-            if np.count_nonzero(openness > OPEN_GAP) <= self.settings.nearly_made:
-                self.open_nodes.offer(values)
-                if bound >= self.open_nodes.cutoff:
-                    return None
-                if self.open_nodes.box is not self._box:
-                    continue  # the point was taken, and lies outside of what is left: what else is here?
+            self.open_nodes.offer(values)
+            if bound >= self.open_nodes.cutoff:
+                return None
+            if self.open_nodes.box is not self._box:
+                continue  # the point was taken, and lies outside of what is left: what else is here?
             if openness.max(initial=0.0) <= OPEN_GAP:
                 # Every choice is made, yet the point was not taken: rounding; its bound is kept, not lost.
                 self.open_nodes.leave(bound)

@@ -33,7 +33,7 @@ from closecall.search.lp.region_descent import RegionDescent, picks_at
 from closecall.search.lp.relaxation import Relaxation, relax
 from closecall.search.lp.tree import Tree
 from closecall.search.problem import Problem
-from closecall.settings import Sizes
+from closecall.settings import LinearPrograms, Sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,7 @@ class CaseSearch:
     def grow_further(self, model: LocalModel, known: Relaxed) -> Grown:
         """A small tree, then, as far as that leaves something open, what is dearer."""
         aim, began = self.aim, time.perf_counter()
-        tree = self.plant(known.relaxation)
+        tree = self.plant(model, known.relaxation)
         grown = self.grow(tree, self.settings.small_tree)
         took = time.perf_counter() - began
         if grown.end != "nodes":
@@ -178,7 +178,7 @@ class CaseSearch:
         tighter = self.tightened(model, known, min(self.trial.deadline, time.perf_counter() + took))
         if tighter is None:
             return Grown("done")
-        return self.grow(tree if tighter is known else self.plant(tighter.relaxation), None)
+        return self.grow(tree if tighter is known else self.plant(model, tighter.relaxation), None)
 
     def prove(self, lower: float) -> None:
         self.incumbent.prove(lower, self.trial.case)
@@ -210,11 +210,14 @@ class CaseSearch:
         wide = open_width(first.relaxation, first.bounds)
         return known if after <= settings.worth_a_new_tree * wide else first
 
-    def plant(self, relaxation: Relaxation) -> Tree:
-        """A tree for what is left of the aim; what its points bring is offered."""
+    def plant(self, model: LocalModel, relaxation: Relaxation) -> Tree:
+        """A tree for what is left of the aim; points that reach the case are offered."""
+        case, network = model.goal.cases[self.trial.case], model.network
 
         def on_point(values: Vector) -> float:
-            self.incumbent.offer_beyond(relaxation.pixels.at(values))
+            image = model.domain.clip(relaxation.pixels.at(values))
+            if nearly_reached(network, case, image, self.settings):
+                self.incumbent.offer_beyond(image)
             return self.aim
 
         return Tree(relaxation, self.aim, on_point, self.incumbent.statistics, self.settings)
@@ -241,6 +244,11 @@ class CaseSearch:
         if self.is_much_nearer(aim):
             return Grown("nearer")
         return Grown("given up" if stopped or time.perf_counter() >= trial.deadline else "nodes")
+
+
+def nearly_reached(network: Network, case: Case, image: Vector, settings: LinearPrograms) -> bool:
+    """Whether an image is worth an offer, by the folded network, which is far smaller than the whole one."""
+    return bool(case.slack(network.forward(image[None]))[0] >= -settings.worth_an_offer)
 
 
 def likely_first(problem: Problem) -> list[int]:

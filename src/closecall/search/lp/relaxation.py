@@ -12,7 +12,6 @@ and need not be handed to HiGHS.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +20,6 @@ from scipy.sparse import csr_array
 
 from closecall.arrays import Indices
 from closecall.bounds import Bounds
-from closecall.bounds.envelope_cuts import Cut
 from closecall.encoding.encode import hardest_row
 from closecall.milp import Milp
 from closecall.milp.builder import Entries, Expression, ProgramBuilder
@@ -90,9 +88,7 @@ def lay_out(network: Network, domain: Domain, bounds: Bounds) -> LaidOut:
     return LaidOut(builder, pixels, *add_choices(builder, network, pixels, bounds, {}))
 
 
-def relax_box(
-    network: Network, domain: Domain, case: Case, laid_out: LaidOut, cuts: Sequence[Cut] = ()
-) -> tuple[Relaxation, float]:
+def relax_box(network: Network, domain: Domain, case: Case, laid_out: LaidOut) -> tuple[Relaxation, float]:
     """The network over the box around a domain, and the objective above which the case is out of reach.
 
     The objective is how far the case's hardest row is from being reached.
@@ -101,7 +97,6 @@ def relax_box(
     rows = laid_out.scores.mapped(case.matrix)
     builder.add_rows(rows, case.threshold, np.inf)
     entries, node, reader, choices = joined(builder.choices, network, laid_out.readers)
-    add_cuts(builder, columns_of(entries, reader), cuts)
     hardest = hardest_row(network, domain, case)
     objective = np.zeros(builder.width)
     row = rows.taken(np.array([hardest]))
@@ -126,30 +121,6 @@ def add_choices(
             if index in leads:
                 limit_leads(builder, builder.choices[-1], leads[index])
     return values[-1], readers
-
-
-def columns_of_units(relaxation: Relaxation) -> dict[tuple[int, int], int]:
-    """The column of each open unit, by its node and its place in it."""
-    return columns_of(relaxation.entries, relaxation.reader)
-
-
-def columns_of(entries: Entries, reader: Indices) -> dict[tuple[int, int], int]:
-    places = zip(reader.tolist(), entries.output.tolist(), strict=True)
-    return dict(zip(places, entries.whole.tolist(), strict=True))
-
-
-def add_cuts(builder: ProgramBuilder, column: dict[tuple[int, int], int], cuts: Sequence[Cut]) -> None:
-    """The rows of the cuts on units that are still open."""
-    kept = [(cut, column[cut.reader, cut.output]) for cut in cuts if (cut.reader, cut.output) in column]
-    if not kept:
-        return
-    row = np.repeat(np.arange(len(kept)), [len(cut.pixels) for cut, _ in kept])
-    pixel = np.concatenate([cut.pixels for cut, _ in kept])
-    slope = np.concatenate([cut.slopes for cut, _ in kept])
-    planes = csr_array((slope, (row, pixel)), shape=(len(kept), builder.width))
-    units = Expression.of_columns(np.array([place for _, place in kept]))
-    heights = np.array([cut.height for cut, _ in kept])
-    builder.add_rows(units - Expression(planes, np.zeros(len(kept))), -np.inf, heights)
 
 
 def limit_leads(builder: ProgramBuilder, entries: Entries, lead: Lead) -> None:

@@ -2,11 +2,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 SMOKE := build/smoke
 
-.PHONY: demo test quick coverage lint dev docs notebooks package smoke clean
+.PHONY: demo serve test quick coverage lint dev docs notebooks package smoke clean
 
 demo: .venv/.installed
 	$(BIN)/closecall demo --out runs/demo
 	$(BIN)/closecall compare --dataset digits --preset quick --out runs/comparison
+
+serve: .venv/.installed-web
+	$(BIN)/closecall serve
 
 test: .venv/.installed-dev lint
 	$(BIN)/pytest -n 2 -q
@@ -58,8 +61,12 @@ clean:
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	touch $@
 
+.venv/.installed-web: .venv/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[web]"
+	touch $@
+
 .venv/.installed-dev: .venv/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,scip,gurobi,cplex,scale,parquet]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,web,scip,gurobi,cplex,scale,parquet]"
 	touch $@
 
 .venv/.installed-docs: .venv/.installed

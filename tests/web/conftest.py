@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -113,6 +113,12 @@ def chromium() -> Iterator[Browser]:
 Open = Callable[..., Page]
 
 
+def harmless(said: ConsoleMessage, refused: bool) -> bool:
+    """What is only logged; and, where a test gives bad input or ends the server, that a request failed."""
+    failed = said.text.startswith("Failed to load resource")
+    return said.type == "log" or (refused and failed)
+
+
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[Open]:
     """Opens pages and, at the end, finds that no console had anything to complain about."""
@@ -120,16 +126,15 @@ def open_page(chromium: Browser) -> Iterator[Open]:
     contexts = []
 
     def open_one(
-        address: str, *, width: int = 1280, height: int = 820, scheme: str = "light", quiet: bool = True
+        address: str, *, width: int = 1280, height: int = 820, scheme: str = "light", refused: bool = False
     ) -> Page:
         how: dict[str, Any] = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
         context = chromium.new_context(**how, has_touch=width < 600, permissions=["clipboard-write"])
         context.set_default_timeout(1000 * PATIENCE)
         contexts.append(context)
         page = context.new_page()
-        if quiet:
-            page.on("console", lambda said: complaints.append(said.text) if said.type != "log" else None)
-            page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.append(said.text) if not harmless(said, refused) else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(address)
         page.wait_for_selector("body[data-ready]")
         return page

@@ -20,6 +20,7 @@ from closecall.models import CapsNet, load_model
 from closecall.readers import read
 from closecall.verdict.checking import check_files, check_verdict
 from closecall.verdict.saved import load_verdict
+
 from .conftest import GALLERY_TWO, Running, is_over, until
 
 DEFAULTS = ("mnist-50x2", "mnist-cnn-stable", "mnist-caps")

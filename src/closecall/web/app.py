@@ -26,7 +26,11 @@ from closecall.web.questions import FullError
 log = logging.getLogger(__name__)
 
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-SAID = {404: "There is nothing at this address.", 405: "This address does not take such a request."}
+SAID = {
+    400: "The body of this request is not JSON that can be read.",
+    404: "There is nothing at this address.",
+    405: "This address does not take such a request.",
+}
 CODES: dict[type[Exception], int] = {
     UnknownModelError: 404,
     asking.UnknownError: 404,

@@ -26,6 +26,7 @@ async def stream(
     followers = [Follower(question) for question in asked]
     for question in asked:
         question.listeners += 1
+        question.followed = True
     try:
         yield RETRY
         last_sign = time.monotonic()

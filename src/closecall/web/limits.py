@@ -31,7 +31,10 @@ class Limits:
     quick_seconds: float = 30.0  # for a prediction; only a process that hangs takes as long
     overtime_seconds: float = 20.0  # after which a search that does not heed its limit is ended
     stopping_seconds: float = 10.0  # after which one that does not heed a stop is ended
-    lease_seconds: float = 10.0  # a question that nobody has looked at for as long is stopped
+    # A question is stopped when nobody has asked about it for so long, or when the last of those who listened
+    # has been gone for so long; a browser that lost its connection is back after a second.
+    lease_seconds: float = 8.0
+    absence_seconds: float = 4.0
 
 
 LARGEST_IMAGE = 3 * 256 * 256  # numbers in an image that is asked about

@@ -44,6 +44,7 @@ class Question:
     files: dict[str, bytes] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
     listeners: int = 0
+    followed: bool = False  # whether anybody has listened
     seen: float = field(default_factory=time.monotonic)
     stopping: bool = False
 
@@ -190,10 +191,11 @@ class Questions:
     async def watch(self) -> None:
         """Stop every question that nobody has listened to or asked about for a while: its page is gone."""
         while True:
-            await asyncio.sleep(self.limits.lease_seconds / 10)
+            await asyncio.sleep(self.limits.absence_seconds / 8)
             now = time.monotonic()
             for question in [*self.queue, *self.at_work.values()]:
-                alone = question.listeners == 0 and now - question.seen > self.limits.lease_seconds
+                most = self.limits.absence_seconds if question.followed else self.limits.lease_seconds
+                alone = question.listeners == 0 and now - question.seen > most
                 if alone and not question.stopping:
                     self.stop(question)
 

@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SMOKE := build/smoke
 
-.PHONY: demo serve test quick coverage lint dev docs notebooks package smoke clean
+.PHONY: demo serve test quick coverage lint dev docs screenshots notebooks package smoke clean
 
 demo: .venv/.installed
 	$(BIN)/closecall demo --out runs/demo
@@ -33,6 +33,10 @@ dev: .venv/.installed-dev
 
 docs: .venv/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# What the README and docs/serve.md show of the page, photographed by its tests.
+screenshots: .venv/.installed-dev
+	CLOSECALL_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/web/test_flows.py
 
 # The examples as GitHub shows them: executed anew, with what they print and draw.
 notebooks: .venv/.installed-dev

@@ -1,4 +1,4 @@
-"""Pages and servers come and go: two at once, one closed amid a search, a restart, twenty for half a minute."""
+"""Pages and servers come and go: two at once, one closed mid-run, one restarted, twenty for half a minute."""
 
 from __future__ import annotations
 

@@ -86,6 +86,8 @@ def start(
             print_json({"address": address, "models": [one.name for one in own], "running": limits.running})
         elif not quiet():
             typer.echo(f"Look at {address} (Ctrl-C ends it).")
+            if not address.startswith("http://127.") or host != HOST:
+                typer.echo("Whoever reaches this machine can ask it: there are no passwords.", err=True)
         if open_page:
             import webbrowser
 

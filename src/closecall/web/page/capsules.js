@@ -45,13 +45,15 @@ function startCapsule() {
   decodeCapsule();
 }
 
+const signed = (value) => value.toFixed(2).replace('-', '−');
+
 function slider(value, number) {
   const input = element('input', { type: 'range', min: -FURTHEST, max: FURTHEST, step: 0.01, 'aria-label': `Dimension ${number + 1}` });
   input.value = value;
-  const output = element('output', {}, value.toFixed(2));
+  const output = element('output', {}, signed(value));
   input.addEventListener('input', () => {
     vector[number] = Number(input.value);
-    output.textContent = vector[number].toFixed(2);
+    output.textContent = signed(vector[number]);
     decodeCapsule();
   });
   return element('label', { class: 'slide' }, element('span', {}, String(number + 1)), input, output);

@@ -32,8 +32,8 @@ export function intervalChart(trail, { norm, what = `${NORM[norm]} distance`, se
     drawn('polygon', { class: 'band tone1', points: points([...upper, ...lower.slice().reverse()]) }),
     drawn('polyline', { class: 'line tone2', points: points(upper) }),
     drawn('polyline', { class: 'line tone1', points: points(lower) }),
-    text(WIDTH - RIGHT, y(up ?? high) - 6, up === null ? '' : `found ${amount(up, 'up')}`, 'end'),
-    text(WIDTH - RIGHT, Math.min(y(low ?? 0) + 14, HEIGHT - BOTTOM - 3), low ? `proven ${amount(low, 'down')}` : '', 'end'),
+    key(WIDTH - RIGHT - 108, up === null ? '' : `found ${amount(up, 'up')}`, 2),
+    key(WIDTH - RIGHT, low ? `proven ${amount(low, 'down')}` : '', 1),
   );
 }
 
@@ -49,7 +49,8 @@ function steps(known, column, end, unknown) {
   return list;
 }
 
-const text = (x, y, words, anchor) => drawn('text', { x, y, class: 'tick halo', 'text-anchor': anchor }, words);
+const text = (x, y, words, anchor) => drawn('text', { x, y, class: 'tick', 'text-anchor': anchor }, words);
+const key = (x, words, tone) => drawn('text', { x, y: 11, class: `tick told tone${tone}`, 'text-anchor': 'end' }, words);
 
 function grid(y, high) {
   return [0, 1 / 3, 2 / 3, 1].flatMap((share) => {

@@ -59,7 +59,7 @@ export function bars(names, tone = 1, write = percent) {
 
 export const length = (value) => value.toFixed(2);
 
-export const percent = (share) => (share >= 0.9995 ? '100 %' : share < 0.001 ? '0 %' : `${(100 * share).toPrecision(share < 0.01 ? 1 : 2)} %`);
+export const percent = (share) => `${(100 * share).toFixed(share > 0.0005 && share < 0.0995 ? 1 : 0)} %`;
 
 export const NORMS = [['l1', 'L1: all changes added up'], ['l2', 'L2: as the crow flies'], ['linf', 'L∞: the largest change'], ['l0', 'L0: pixels that change']];
 export const NORM = { l1: 'L1', l2: 'L2', linf: 'L∞', l0: 'L0' };

@@ -30,6 +30,8 @@ function choose(lane, name) {
 }
 
 export function showScores() {
+  const { list, seconds } = predictions;
+  $('took').textContent = list.length ? `Answered in ${Math.max(1, Math.round(1000 * seconds))} ms.` : '';
   for (const { label, sure, update, model } of Object.values(cards)) {
     const found = predictions.list.find((one) => one.model === model.name);
     label.textContent = found ? model.class_names[found.label] : '–';

@@ -298,8 +298,9 @@ def test_every_tab_fits_its_window(
         tab.click()
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     page.get_by_role("tab", name="Scores").click()
-    if (scheme, width) in (("dark", 1280), ("light", 360)):
-        page.screenshot(path=shots / f"serve-{scheme}.png", full_page=True)
+    shown_as = {("dark", 1280): "serve-dark.png", ("light", 360): "serve-phone.png"}.get((scheme, width))
+    if shown_as is not None:
+        page.screenshot(path=shots / shown_as, full_page=True)
     ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     assert ground == {"light": "rgb(251, 250, 247)", "dark": "rgb(19, 21, 25)"}[scheme], (
         "as the reports have it"

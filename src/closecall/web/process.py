@@ -8,6 +8,7 @@ import logging
 import multiprocessing
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -40,6 +41,7 @@ class Process:
         self.name, self.memory = name, memory
         self.process: Any = None
         self.connection: Connection | None = None
+        self.sending = asyncio.Lock()
         self.pending: dict[int, Pending] = {}
 
     def start(self) -> None:
@@ -86,7 +88,7 @@ class Process:
         number = next(numbers) if number is None else number
         pending = self.pending[number] = Pending(on_told)
         try:
-            self.connection.send(Call(number, task, arguments))
+            await self.send(Call(number, task, arguments))
             return await asyncio.wait_for(pending.answer, seconds)
         except TimeoutError:
             self.end()
@@ -96,6 +98,7 @@ class Process:
             raise WorkerError("The process that was asked has ended: ask again.") from None
         finally:
             self.pending.pop(number, None)
+            pending.answer.cancel()  # nobody waits for it any more
 
     def take(self, message: object) -> None:
         if not isinstance(message, (Told, Done, Refused)) or message.number not in self.pending:
@@ -111,13 +114,18 @@ class Process:
                 kind = InputError if message.expected else WorkerError
                 pending.answer.set_exception(kind(message.sentence))
 
-    def stop(self, number: int) -> None:
+    async def send(self, message: Call | Stop) -> None:
+        """Write a message without holding up the server: a process that is starting reads nothing yet."""
+        async with self.sending:
+            if self.connection is None:
+                raise OSError("the process is gone")
+            await asyncio.to_thread(self.connection.send, message)
+
+    async def stop(self, number: int) -> None:
         """Let a call end with what it knows."""
-        if self.connection is not None and number in self.pending:
-            try:
-                self.connection.send(Stop(number))
-            except OSError:
-                self.lose(self.connection)
+        if number in self.pending:
+            with suppress(OSError):
+                await self.send(Stop(number))
 
     def lose(self, connection: Connection | None) -> None:
         """A process is gone: whoever waits for it hears of it, and the next call begins another."""

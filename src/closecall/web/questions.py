@@ -179,7 +179,7 @@ class Questions:
             self.tell()
         for worker, running in self.at_work.items():
             if running is question:
-                worker.stop(question.number)
+                self.keep(worker.stop(question.number))
                 self.keep(self.end_if_deaf(worker, question))
 
     async def end_if_deaf(self, worker: Process, question: Question) -> None:

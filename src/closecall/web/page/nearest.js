@@ -97,10 +97,21 @@ function begin(body) {
   $('nearest-fade-label').hidden = true;
   $('nearest-result').classList.remove('over');
   asker.say('Asking…');
-  const known = predictions.list.find((one) => one.model === body.model);
-  shown.label = known?.label ?? null;
-  shown.before = known?.shares ?? null;
-  showScores(shown.before, shown.label, null, null);
+  showBefore(shown);
+}
+
+// What the model sees in the original: known if it is among those on show, else asked for.
+async function showBefore(mine) {
+  const { body } = mine;
+  let known = predictions.list.find((one) => one.model === body.model);
+  if (!known) {
+    showScores(null, null, null, null);
+    const found = await post('/api/predict', { picture: body.picture, models: [body.model] }).catch(() => null);
+    known = found?.predictions[0];
+  }
+  if (!known || mine !== shown || mine.before) return;
+  Object.assign(mine, { label: known.label, before: known.shares });
+  showScores(mine.before, mine.label, null, null);
 }
 
 function showBest(best) {

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from closecall import certify, nearest
+from closecall import certify, data, nearest
 from closecall.models import CapsNet, load_model
 from closecall.readers import read
 from closecall.verdict.checking import check_files, check_verdict
@@ -58,6 +58,10 @@ def test_the_overview_has_the_zoo_the_own_model_and_the_limits(server: Running) 
 def test_every_class_is_in_the_gallery_with_an_odd_one(server: Running) -> None:
     for name in ("mnist", "cifar10"):
         images = server.get(f"/api/galleries/{name}")
+        test = data.load_dataset(name, "test")
+        for image in images:
+            assert test.labels[image["index"]] == image["label"]
+            np.testing.assert_array_equal(pixels(image["picture"]), test.image(image["index"]))
         assert {image["label"] for image in images} == set(range(10))
         assert {image["label"] for image in images if image["odd"]} == set(range(10))
 
@@ -187,7 +191,10 @@ def test_stop_keeps_the_best(server: Running) -> None:
         task="nearest", model="mnist-cnn", picture=server.picture(), norm="linf", time_limit=300
     )
     place = f"/api/questions/{identity}"
-    until(lambda: server.get(place), lambda question: question["best"] and question["trail"][-1][1])
+    until(
+        lambda: server.get(place),
+        lambda question: question["best"] and question["trail"] and question["trail"][-1][1],
+    )
     server.post(f"{place}/stop", code=202)
     answer = until(lambda: server.get(place), is_over)["answer"]
     assert answer["outcome"] == "adversarial"
@@ -241,6 +248,16 @@ def test_capsules_are_attacked_without_a_claim(server: Running) -> None:
     assert not answer["proven"]
     assert answer["lower"] == 0
     assert seen_by_torch("mnist-caps", pixels(answer["witness"])).argmax() == answer["became"] != 2
+
+
+def test_capsules_are_attacked_for_a_target_within_a_cap(server: Running) -> None:
+    picture = server.picture()
+    asked = {"target": 7, "cap": 0.6, "norm": "l2", "time_limit": 6}
+    answer = server.answer(task="nearest", model="mnist-caps", picture=picture, **asked)["answer"]
+    change = pixels(answer["witness"]) - pixels(picture)
+    assert answer["became"] == 7
+    assert np.abs(change).max() <= 0.6 + 1e-6
+    assert answer["distance"] == pytest.approx(np.linalg.norm(change), rel=1e-4)
 
 
 def test_capsules_are_those_of_torch_and_decode_to_its_images(server: Running) -> None:

@@ -260,7 +260,7 @@ def test_compare_says_who_is_fooled_first(server: Running, open_page: Open, shot
     page = open_page(server.address)
     choose(page)
     page.get_by_role("tab", name="Compare").click()
-    page.get_by_label("Seconds each").fill("20")
+    page.get_by_label("Seconds each").fill("100")
     page.get_by_role("button", name="Which is fooled first?").click()
     expect(page.locator("#compare-sentence")).to_have_text(
         "The DNN is fooled first, at L1 1.795: proven against the CNN, not proven against the CapsNet."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 import subprocess
@@ -19,8 +20,11 @@ from fastapi import FastAPI
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
+from closecall.errors import ClosecallError
+from closecall.web.desk import read_apart
 from closecall.web.guard import Guard
-from closecall.web.limits import Limits
+from closecall.web.limits import MEGABYTE, Limits
+from closecall.web.process import WorkerError
 
 from .conftest import Running, running, until
 
@@ -200,6 +204,18 @@ def saved(nodes: list[onnx.NodeProto], constants: list[TensorProto], classes: in
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     content: bytes = model.SerializeToString()
     return content
+
+
+def test_a_model_that_takes_too_long_to_read_is_given_up(brightest: Path) -> None:
+    hasty = Limits(reader_seconds=0.01)
+    with pytest.raises(WorkerError, match=r"took longer than 0 seconds and was ended"):
+        asyncio.run(read_apart("mine.onnx", str(brightest), None, hasty))
+
+
+def test_a_reader_without_memory_is_one_sentence(brightest: Path) -> None:
+    poor = Limits(reader_memory=200 * MEGABYTE)
+    with pytest.raises(ClosecallError, match=r"memory|Memory"):
+        asyncio.run(read_apart("mine.onnx", str(brightest), None, poor))
 
 
 def test_workers_take_no_more_memory_than_they_may() -> None:

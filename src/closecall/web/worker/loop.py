@@ -29,6 +29,16 @@ TASKS = {
 }
 
 
+# How libraries say it that are not written in Python.
+OUT_OF_MEMORY = (
+    "allocate memory",
+    "bad_alloc",
+    "bad allocation",
+    "failed to map segment",
+    "Unable to allocate",
+)
+
+
 def run(connection: Connection, memory: int) -> None:
     """What a new process does until its server is gone."""
     limit_memory(memory)
@@ -91,17 +101,18 @@ class Loop:
         except ClosecallError as error:
             self.at_work = None
             self.send(Refused(call.number, str(error)))
-        except MemoryError:
+        except Exception as error:
             self.at_work = None
-            self.send(Refused(call.number, "Memory ran out: ask about a smaller network or image."))
-        except Exception:  # nobody meant it: the log has it all, the page a sentence
-            self.at_work = None
-            log.exception("%s failed", call.task)
-            sentence = (
-                "Something went wrong that should not have: what was running said more on its terminal."
-            )
-            self.send(Refused(call.number, sentence, expected=False))
+            self.send(self.explained(call, error))
         self.stopped.discard(call.number)
+
+    def explained(self, call: Call, error: Exception) -> Refused:
+        """What nobody meant to happen: the log has it all, the page a sentence."""
+        if any(words in str(error) for words in OUT_OF_MEMORY) or isinstance(error, MemoryError):
+            return Refused(call.number, "Memory ran out: ask about a smaller network or image.")
+        log.error("%s failed", call.task, exc_info=error)
+        sentence = "Something went wrong that should not have: what was running said more on its terminal."
+        return Refused(call.number, sentence, expected=False)
 
     def teller(self, number: int) -> Any:
         return lambda what: self.send(Told(number, what))

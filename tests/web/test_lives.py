@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -86,6 +89,29 @@ def test_ctrl_c_ends_the_server_and_all_that_it_began(open_page: Open) -> None:
     _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert alive == []
     server.end()
+
+
+@pytest.mark.parametrize("moment", ["at once", "when it was used"])
+def test_ctrl_c_on_a_terminal_is_quiet(moment: str) -> None:
+    """A terminal sends it to the workers, too, whatever they are doing."""
+    command = [sys.executable, "-m", "closecall", "serve", "--port", "0", "--running", "1"]
+    server = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    found = re.fullmatch(r"Look at (http://127.0.0.1:\d+/) \(Ctrl-C ends it\).\n", line)
+    assert found is not None, line
+    if moment == "when it was used":
+        with httpx.Client(base_url=found[1], timeout=PATIENCE) as client:
+            picture = client.get("/api/galleries/mnist").json()[0]["picture"]
+            body = {"task": "nearest", "model": "mnist-cnn", "picture": picture, "norm": "linf"}
+            place = f"/api/questions/{client.post('/api/questions', json=body).json()['id']}"
+            until(lambda: client.get(place).json(), lambda question: question["trail"])
+    os.killpg(server.pid, signal.SIGINT)
+    _, complaints = server.communicate(timeout=PATIENCE)
+    assert server.returncode == 0
+    assert complaints == ""
 
 
 def test_a_worker_that_dies_is_replaced() -> None:

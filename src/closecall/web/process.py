@@ -6,12 +6,14 @@ import asyncio
 import itertools
 import logging
 import multiprocessing
+import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from closecall.clock import in_main_thread
 from closecall.errors import ClosecallError, InputError
 from closecall.web.messages import Call, Done, Refused, Stop, Told
 from closecall.web.worker.loop import run
@@ -49,7 +51,8 @@ class Process:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=run, args=(theirs, self.memory), name=self.name, daemon=True)
-        self.process.start()
+        with ignoring_interrupts():
+            self.process.start()
         theirs.close()
         loop = asyncio.get_running_loop()
         listening = (self.connection, loop)
@@ -146,3 +149,16 @@ class Process:
         if self.process is not None and self.process.is_alive():
             self.process.kill()
         self.lose(self.connection)
+
+
+@contextmanager
+def ignoring_interrupts() -> Iterator[None]:
+    """Begin a process that ignores Ctrl-C until it says otherwise: a terminal sends it to every process."""
+    if not in_main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -12,6 +12,7 @@ import { Trio } from './trio.js';
 
 const asker = new Asker($('nearest-form'), $('nearest-stop'), $('nearest-sentence'));
 const trio = new Trio($('nearest-trio'));
+const TICK = 500; // milliseconds between two looks at the clock
 let shown = null; // what the result on show is about
 
 export function fillNearest() {
@@ -57,10 +58,18 @@ export async function findNearest() {
   begin(body);
   let seconds = 0;
   let trail = [];
+  let last = null; // what was told last, and when
   const redraw = () => $('nearest-chart').replaceChildren(intervalChart(trail, { norm: body.norm, seconds }));
+  const ticking = setInterval(() => {
+    if (!last) return;
+    seconds = last.seconds + (performance.now() - last.at) / 1000;
+    asker.sayQuietly(progressSentence({ ...last, seconds }));
+    redraw();
+  }, TICK);
   await asker.ask([body], {
     question: (question) => {
       trail = question.trail;
+      if (question.state !== 'running') last = null;
       if (question.best && !question.answer) showBest(question.best);
       if (question.state === 'running') asker.say('Searching…');
       if (question.state === 'failed' || question.state === 'cancelled') asker.say(question.sentence, question.state === 'failed');
@@ -71,11 +80,14 @@ export async function findNearest() {
     progress: (told) => {
       seconds = told.seconds;
       trail.push([told.seconds, told.lower, told.upper]);
-      asker.say(progressSentence(told));
+      last = { ...told, at: performance.now() };
+      asker.sayQuietly(progressSentence(told));
       redraw();
     },
     best: showBest,
+    lost: () => (last = null),
   });
+  clearInterval(ticking);
 }
 
 // The answer's own interval ends the trail: a witness that was replayed may be a hair further.

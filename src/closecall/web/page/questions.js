@@ -64,7 +64,7 @@ export class Asker {
         }),
         progress: heed(on.progress),
         best: heed(on.best),
-        lost: heed((why) => this.say(why, true)),
+        lost: heed((why) => (on.lost?.(), this.say(why, true))),
       });
       if (mine !== this.count) return run.leave();
       this.run = run;
@@ -78,8 +78,15 @@ export class Asker {
     }
   }
 
-  say(sentence, wrong = false) {
+  // What changes all the time is not read aloud.
+  sayQuietly(sentence) {
+    this.sentence.setAttribute('aria-live', 'off');
     this.sentence.textContent = sentence;
+  }
+
+  say(sentence, wrong = false) {
+    this.sentence.setAttribute('aria-live', 'polite');
+    this.sentence.textContent = sentence.charAt(0).toUpperCase() + sentence.slice(1);
     this.sentence.hidden = false;
     this.sentence.classList.toggle('wrong', wrong);
   }

@@ -36,7 +36,7 @@ docs: .venv/.installed-docs
 
 # What the README and docs/serve.md show of the page, photographed by its tests.
 screenshots: .venv/.installed-dev
-	CLOSECALL_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/web/test_flows.py
+	CLOSECALL_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/web/test_flows.py tests/web/test_looks.py
 
 # The examples as GitHub shows them: executed anew, with what they print and draw.
 notebooks: .venv/.installed-dev

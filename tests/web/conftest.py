@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -22,6 +23,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 )  # fmt: skip
 PATIENCE = 90.0  # seconds; only what hangs takes as long
+expect.set_options(timeout=1000 * PATIENCE)
 GALLERY_TWO = 9  # a two, whose nearest image mnist-50x2 answers in a second
 
 
@@ -100,8 +102,9 @@ def server(brightest: Path) -> Iterator[Running]:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """For one file of tests only: while it is driven, nothing else can have an event loop in this thread."""
     if CHROMIUM is None:
         pytest.skip("no Chromium to look with: install the package chromium")
     with sync_playwright() as playwright:
@@ -143,3 +146,10 @@ def open_page(chromium: Browser) -> Iterator[Open]:
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture(scope="session")
+def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures of the page go: `make screenshots` puts them among the images of the docs."""
+    wanted = os.environ.get("CLOSECALL_SCREENSHOTS")
+    return Path(wanted) if wanted else tmp_path_factory.mktemp("screenshots")

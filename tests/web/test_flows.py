@@ -4,65 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from .conftest import GALLERY_TWO, PATIENCE, Open, Running
-
-expect.set_options(timeout=1000 * PATIENCE)
-
-# A three in one stroke, in shares of the canvas.
-THREE = [
-    (0.3, 0.3), (0.38, 0.22), (0.5, 0.18), (0.62, 0.24), (0.64, 0.36), (0.56, 0.45), (0.45, 0.48),
-    (0.58, 0.52), (0.67, 0.62), (0.65, 0.75), (0.52, 0.83), (0.38, 0.81), (0.29, 0.73),
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where pictures of the page go: `make screenshots` puts them among the images of the docs."""
-    wanted = os.environ.get("CLOSECALL_SCREENSHOTS")
-    return Path(wanted) if wanted else tmp_path_factory.mktemp("screenshots")
-
-
-def draw(page: Page, strokes: list[tuple[float, float]] = THREE) -> None:
-    box = page.locator("#canvas").bounding_box()
-    assert box is not None
-    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in strokes]
-    page.mouse.move(*places[0])
-    page.mouse.down()
-    for place in places[1:]:
-        page.mouse.move(*place, steps=4)
-    page.mouse.up()
-
-
-def choose(page: Page, number: int = GALLERY_TWO) -> None:
-    page.locator("#gallery button").nth(number).click()
-    expect(page.locator("#gallery button").nth(number)).to_have_attribute("aria-pressed", "true")
-    expect(page.locator("#seen")).to_contain_text("CapsNet")
-
-
-def canvas_is_empty(page: Page, selector: str) -> bool:
-    empty: bool = page.evaluate(
-        """([selector]) => {
-          const canvas = document.querySelector(selector);
-          const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-          return !data.some((value, place) => place % 4 < 3 && value);
-        }""",
-        [selector],
-    )
-    return empty
-
-
-def find_nearest(page: Page) -> None:
-    page.get_by_role("button", name="Find the nearest").click()
-    page.wait_for_selector("#nearest-result.over")
+from .acting import canvas_is_empty, choose, draw, find_nearest
+from .conftest import Open, Running
 
 
 def test_a_drawn_three_is_read_by_all_three(server: Running, open_page: Open, shots: Path) -> None:
@@ -285,56 +235,3 @@ def test_a_model_of_ones_own_is_added_and_asked(server: Running, open_page: Open
         {"name": "bad.onnx", "mimeType": "application/octet-stream", "buffer": b"\x08 is no model"}
     )
     expect(page.locator("#model-said")).to_contain_text("bad.onnx")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_every_tab_fits_its_window(
-    server: Running, open_page: Open, shots: Path, scheme: str, width: int
-) -> None:
-    page = open_page(server.address, width=width, height=800, scheme=scheme)
-    choose(page)
-    for tab in page.get_by_role("tab").all():
-        tab.click()
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    page.get_by_role("tab", name="Scores").click()
-    shown_as = {("dark", 1280): "serve-dark.png", ("light", 360): "serve-phone.png"}.get((scheme, width))
-    if shown_as is not None:
-        page.screenshot(path=shots / shown_as, full_page=True)
-    ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-    assert ground == {"light": "rgb(251, 250, 247)", "dark": "rgb(19, 21, 25)"}[scheme], (
-        "as the reports have it"
-    )
-
-
-def test_the_keyboard_reaches_everything(server: Running, open_page: Open) -> None:
-    page = open_page(server.address)
-    page.locator("#gallery button").nth(GALLERY_TWO).focus()
-    page.keyboard.press("Enter")
-    expect(page.locator("#seen")).to_have_text("DNN 2 · CNN 2 · CapsNet 2")
-    page.get_by_role("tab", name="Scores").focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("tab", name="Nearest")).to_be_focused()
-    expect(page.locator("#panel-nearest")).to_be_visible()
-    reached = []
-    for _ in range(9):
-        page.keyboard.press("Tab")
-        reached.append(page.evaluate("() => document.activeElement.id || document.activeElement.textContent"))
-    assert reached[:6] == [
-        "nearest-model", "nearest-target", "nearest-norm", "nearest-cap", "nearest-limit", "Find the nearest",
-    ]  # fmt: skip
-    page.get_by_role("button", name="Find the nearest").press("Enter")
-    page.wait_for_selector("#nearest-result.over")
-
-
-def test_everything_has_a_name_for_those_who_hear_it(server: Running, open_page: Open) -> None:
-    page = open_page(server.address)
-    choose(page)
-    for tab in page.get_by_role("tab").all():
-        tab.click()
-    page.wait_for_selector("#capsules-sliders input", state="attached")
-    nameless = page.evaluate(
-        "() => [...document.querySelectorAll('input, select, button, canvas[role=img], a')].filter((e) => "
-        "!(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.length)).map((e) => e.outerHTML)"
-    )
-    assert nameless == []

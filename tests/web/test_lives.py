@@ -18,8 +18,8 @@ import psutil
 import pytest
 from playwright.sync_api import expect
 
+from .acting import choose, find_nearest
 from .conftest import PATIENCE, Open, Running, running, until
-from .test_flows import choose, find_nearest
 
 SOAK_SECONDS, CLIENTS = 30.0, 20
 

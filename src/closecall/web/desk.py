@@ -29,7 +29,7 @@ class Desk:
         self.catalogue = Catalogue(own, limits.models)
         self.questions = Questions(limits)
         self.quick = Process("closecall-quick", limits.worker_memory)
-        self.folder = Path(tempfile.mkdtemp(prefix="closecall-serve-"))
+        self.folder: Path | None = None  # of uploaded models, once there is one
         self.reading = asyncio.Lock()
         self.readers = 0
         self.uploads = 0
@@ -54,6 +54,7 @@ class Desk:
             raise FullError("Several models are being read already: try again in a moment.")
         shown = self.catalogue.free_name(name)
         self.uploads += 1
+        self.folder = self.folder or Path(tempfile.mkdtemp(prefix="closecall-serve-"))
         place = self.folder / str(self.uploads) / "model.onnx"
         self.readers += 1
         try:
@@ -76,7 +77,8 @@ class Desk:
         """End all workers and forget what was uploaded."""
         self.questions.end()
         self.quick.end()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 async def read_apart(

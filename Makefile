@@ -2,11 +2,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 SMOKE := build/smoke
 
-.PHONY: demo test quick coverage lint dev docs notebooks package smoke clean
+.PHONY: demo serve test quick coverage lint dev docs screenshots notebooks package smoke clean
 
 demo: .venv/.installed
 	$(BIN)/closecall demo --out runs/demo
 	$(BIN)/closecall compare --dataset digits --preset quick --out runs/comparison
+
+serve: .venv/.installed-web
+	$(BIN)/closecall serve
 
 test: .venv/.installed-dev lint
 	$(BIN)/pytest -n 2 -q
@@ -30,6 +33,10 @@ dev: .venv/.installed-dev
 
 docs: .venv/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# What the README and docs/serve.md show of the page, photographed by its tests.
+screenshots: .venv/.installed-dev
+	CLOSECALL_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/web/test_flows.py tests/web/test_looks.py
 
 # The examples as GitHub shows them: executed anew, with what they print and draw.
 notebooks: .venv/.installed-dev
@@ -58,8 +65,12 @@ clean:
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	touch $@
 
+.venv/.installed-web: .venv/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[web]"
+	touch $@
+
 .venv/.installed-dev: .venv/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,scip,gurobi,cplex,scale,parquet]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,web,scip,gurobi,cplex,scale,parquet]"
 	touch $@
 
 .venv/.installed-docs: .venv/.installed

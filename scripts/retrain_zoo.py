@@ -75,6 +75,8 @@ ROBUST = TrainingPlan(
 )
 TWO_STRIDES = {"blocks": ["16x4s2p1/0", "32x4s2p1/0"], "hidden": [100]}
 CAPSULES = TrainingPlan(epochs=16, learning_rate=3e-3, schedule="cosine", shift=2, threads=1)
+PAIRS = replace(CAPSULES, epochs=20)
+WIDER_CAPSULES = {"preset": "small", "convolutions": ["32x5s2", "64x3"]}
 
 RECIPES = {
     "mnist-dnn1": Recipe("dnn", {"sizes": [8] * 3}, NARROW, (0, 1, 2, 3)),
@@ -92,6 +94,7 @@ RECIPES = {
     "mnist-cnn-robust": Recipe("cnn", TWO_STRIDES, ROBUST),
     "cifar-cnn-robust": Recipe("cnn", TWO_STRIDES, CERTIFIED_CIFAR, dataset="cifar10"),
     "mnist-caps": Recipe("capsnet", {"preset": "small"}, CAPSULES),
+    "multimnist-caps": Recipe("capsnet", WIDER_CAPSULES, PAIRS, dataset="multimnist"),
 }
 
 

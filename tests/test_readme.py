@@ -49,6 +49,15 @@ def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
         assert steady(printed).strip() == steady(output).strip()
 
 
+def test_the_third_command_of_a_newcomer_shows_the_page() -> None:
+    first = re.search(r"```sh\n(.*?)```", README, re.DOTALL)
+    assert first is not None
+    commands = [line.partition("#")[0].strip() for line in first[1].splitlines()]
+    assert commands[2] == "make serve"
+    assert "serve: .venv/.installed-web\n\t$(BIN)/closecall serve\n" in (ROOT / "Makefile").read_text()
+    assert README.index("docs/images/serve.png") < README.index("```python")
+
+
 def test_the_pages_of_the_demo_are_where_the_makefile_puts_them() -> None:
     made = re.findall(r"--out (runs/\S+)", (ROOT / "Makefile").read_text())
     assert re.findall(r"`(runs/\S+)/report\.html`", README) == made

@@ -16,7 +16,7 @@ import torch
 
 from closecall import certify, data, nearest
 from closecall.bounds import all_excluded, linear_bounds
-from closecall.data import Dataset
+from closecall.data import Dataset, PairDataset
 from closecall.errors import ModelError
 from closecall.models import CNN, DNN, build, count_parameters, count_units, describe, load_model, zoo_names
 from closecall.models.store import description_bytes
@@ -45,6 +45,7 @@ LEAST_ACCURACY = {
     "mnist-cnn-robust": 0.97,
     "mnist-caps": 0.993,
     "cifar-cnn-robust": 0.54,
+    "multimnist-caps": 0.82,
 }
 
 
@@ -74,11 +75,17 @@ def test_the_promised_names_are_there() -> None:
 @pytest.mark.parametrize("name", sorted(LEAST_ACCURACY))
 def test_accuracy_is_as_recorded(name: str) -> None:
     model, described = load_model(f"zoo:{name}"), describe(f"zoo:{name}")
-    assert described["dataset"] == ("cifar10" if name.startswith("cifar") else "mnist")
+    assert described["dataset"] == {"cifar": "cifar10"}.get(name.split("-")[0], name.split("-")[0])
     test_images = data.load_dataset(described["dataset"], "test")
+    labels = test_images.labels[:, None]
+    if isinstance(test_images, PairDataset):
+        labels = np.sort(test_images.both_labels(), axis=1)
     with torch.no_grad():
         images = torch.from_numpy(test_images.images.astype(np.float32) / np.float32(255))
-        right = (model(images).argmax(1).numpy() == test_images.labels).mean()
+        best = np.concatenate(
+            [model(part).topk(labels.shape[1]).indices.numpy() for part in images.split(1000)]
+        )
+        right = (np.sort(best, axis=1) == labels).all(axis=1).mean()
     # A tie in the last bit on another machine may move an image or two of the 10,000.
     assert right == pytest.approx(described["accuracy"], abs=3e-4)
     assert right >= LEAST_ACCURACY[name]
@@ -91,7 +98,8 @@ def test_the_script_would_train_what_is_shipped(name: str, retraining: ModuleTyp
     trained = TrainingPlan(**described["recipe"])
     assert trained == replace(recipe.plan, seed=trained.seed)
     assert trained.seed in recipe.seeds
-    shape = {"input_shape": [3, 32, 32]} if recipe.dataset == "cifar10" else {}
+    shapes = {"cifar10": [3, 32, 32], "multimnist": [1, 36, 36]}
+    shape = {"input_shape": shapes.get(recipe.dataset, [1, 28, 28])}
     built = json.loads(description_bytes(build(recipe.kind, recipe.config | shape), {}))
     assert {key: built[key] for key in ("kind", "config", "parameters")} == {
         key: described[key] for key in ("kind", "config", "parameters")
@@ -176,7 +184,7 @@ def test_the_one_for_colours_is_proven_within_two_steps_of_a_pixel() -> None:
 
 
 def test_all_weights_are_small() -> None:
-    assert sum(path.stat().st_size for path in WEIGHTS.iterdir()) < 5_000_000
+    assert sum(path.stat().st_size for path in WEIGHTS.iterdir()) < 8_000_000
 
 
 def test_an_unknown_name() -> None:

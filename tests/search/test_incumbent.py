@@ -35,6 +35,19 @@ def test_only_images_that_reach_the_goal_within_the_domain_are_taken() -> None:
     assert incumbent.wanted == pytest.approx(0.45 * 0.999)
 
 
+def test_every_image_that_is_taken_is_shown_before_the_interval_is() -> None:
+    shown: list[object] = []
+    query = Question(np.array([0.25]), 0, 3, norm="linf", margin=0.1)
+    incumbent = Incumbent(
+        NETWORK, query.domain(), query.goal(), Clock(60.0), gap=1e-3, nearest=True,
+        on_witness=lambda image, distance: shown.append((image.tolist(), round(distance, 6))),
+        on_progress=lambda lower, upper, nodes, seconds: shown.append(round(upper, 6)),
+    )  # fmt: skip
+    for pixel in (0.9, 0.3, 0.7, 0.8):
+        incumbent.offer(np.array([pixel]))
+    assert shown == [([0.9], 0.65), 0.65, ([0.7], 0.45), 0.45]
+
+
 def test_a_solvers_point_just_short_of_the_margin_is_taken_a_hair_further() -> None:
     incumbent = incumbent_at(0.25)
     short = np.array([0.6 - 2e-6])

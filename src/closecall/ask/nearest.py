@@ -19,6 +19,7 @@ from closecall.question.effort import Effort
 from closecall.question.names import MethodName, NormName, Outputs, SolverName, Target
 from closecall.question.question import DEFAULT_MARGIN, Question
 from closecall.readers import Classifier
+from closecall.search.incumbent import OnWitness
 from closecall.search.methods import search
 from closecall.search.problem import Finding, Problem
 from closecall.verdict.replay import Replay, Wanted, replay
@@ -144,8 +145,9 @@ def answer(
     nearest: bool,
     costs: Costs | None = None,
     on_progress: OnProgress | None = None,
+    on_witness: OnWitness | None = None,
 ) -> Verdict:
-    """Search, replay, decide."""
+    """Search, replay, decide; `on_witness` is shown each nearer image as it is found, before any replay."""
     log.info("asked for %s: %r, %r", "the nearest image" if nearest else "any image", question, effort)
     predicted = classifier.predict(question.image)
     replayed: Replay | None
@@ -158,7 +160,8 @@ def answer(
     else:
         with clock.stage("read"):
             classifier.prepare()
-        problem = problem_of(classifier, question, effort, clock, nearest, costs, on_progress)
+        problem = problem_of(classifier, question, effort, clock, nearest, costs)
+        problem = replace(problem, on_progress=on_progress, on_witness=on_witness)
         finding = search(problem, effort.method)
         log.info(
             "%s: %s, nothing nearer than %.6g", finding.engine, found_by(finding, problem), finding.lower
@@ -183,7 +186,6 @@ def problem_of(
     clock: Clock,
     nearest: bool,
     costs: Costs | None,
-    on_progress: OnProgress | None,
 ) -> Problem:
     """The question and the effort as a method takes them."""
     network, domain = network_asked(classifier, question), question.domain()
@@ -198,7 +200,6 @@ def problem_of(
         solver=effort.solver,
         threads=usable_threads(effort.threads),
         costs=costs,
-        on_progress=on_progress,
     )
 
 

@@ -17,6 +17,7 @@ HOMES = {
     "bench": "bench",
     "compare": "compare",
     "demo": "demo",
+    "serve": "serve",
     "predict": "predict",
     "nearest": "nearest",
     "certify": "nearest",

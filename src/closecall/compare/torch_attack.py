@@ -17,6 +17,7 @@ from closecall.models import CapsNet, build
 from closecall.network import Network, Node
 from closecall.question.names import NormName
 from closecall.question.question import Question
+from closecall.verdict.replay import Wanted
 
 PUSHES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # added to the shift where rounding to float32 loses the flip
 
@@ -56,22 +57,31 @@ def attack_module(
     The same search as on networks that can be read: Frank-Wolfe steps in shrinking balls. The image that is
     given back was classified in float32, as it is.
     """
-    differentiable = with_all_gradients(module)
-    scores = classify(module, image)
-    layer: Any = ModuleLayer(differentiable, image.shape, len(scores))
-    network = Network(image.shape, (Node(layer, (0,)),))
-    question = Question(image.astype(np.float64).ravel(), label, len(scores), norm=norm)
+    network = attackable(module, image.shape)
+    question = Question(image.astype(np.float64).ravel(), label, network.classes, norm=norm)
     until = time.perf_counter() + seconds
     witness = find_witness(network, question.domain(), question.goal(), until=until)
-    if witness is None:
-        return None
-    domain = question.domain()
+    return None if witness is None else replayed_in(module, question, witness, image.shape)
+
+
+def attackable(module: nn.Module, shape: tuple[int, ...]) -> Network:
+    """A module as a network that can be climbed on, though nothing about it can be proven."""
+    classes = len(classify(module, np.zeros(shape, dtype=np.float32)))
+    layer: Any = ModuleLayer(with_all_gradients(module), shape, classes)
+    return Network(shape, (Node(layer, (0,)),))
+
+
+def replayed_in(
+    module: nn.Module, question: Question, witness: Vector, shape: tuple[int, ...]
+) -> tuple[Image, float, int] | None:
+    """The witness in float32, its distance and the class that the module sees; None if rounding undoes it."""
+    domain, wanted = question.domain(), Wanted(question.label, question.target)
     for push in PUSHES:
         moved = domain.clip(domain.centre + (1 + push) * (witness - domain.centre))
-        found = moved.astype(np.float32).reshape(image.shape).clip(0, 1)
+        found = moved.astype(np.float32).reshape(shape).clip(0, 1)
         became = int(classify(module, found).argmax())
-        if became != label:
-            return found, domain.distance(found.astype(np.float64)), became
+        if wanted.accepts(became):
+            return found, domain.distance(found.ravel().astype(np.float64)), became
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from closecall.milp import OnProgress
 from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Goal
+
+OnWitness = Callable[[Vector, float], object]  # an image in float64, not yet replayed, and its distance
 
 SECONDS_BETWEEN_REPORTS = 0.2
 # The points of linear programs lie on the margin, and rounding may put them just short of it: shares of the
@@ -50,8 +53,10 @@ class Incumbent:
         gap: float,
         nearest: bool,
         on_progress: OnProgress | None = None,
+        on_witness: OnWitness | None = None,
     ) -> None:
-        self.network, self.clock, self.on_progress = network, clock, on_progress
+        self.network, self.clock = network, clock
+        self.on_progress, self.on_witness = on_progress, on_witness
         self.domain, self.goal = domain, goal
         self.gap, self.nearest = gap, nearest
         self.witness: Vector | None = None
@@ -99,6 +104,8 @@ class Incumbent:
         if not self.goal.reached(self.network.forward(image[None]))[0]:
             return False
         self.witness, self.distance = image, distance
+        if self.on_witness is not None:
+            self.on_witness(image, distance)
         self.tell()
         return True
 

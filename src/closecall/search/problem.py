@@ -14,7 +14,7 @@ from closecall.milp import Limits, OnProgress
 from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Goal
-from closecall.search.incumbent import Incumbent
+from closecall.search.incumbent import Incumbent, OnWitness
 from closecall.search.presolve import Presolved, presolve
 from closecall.settings import DEFAULT, Settings
 
@@ -37,6 +37,7 @@ class Problem:
     threads: int = 1
     costs: Costs | None = None
     on_progress: OnProgress | None = None
+    on_witness: OnWitness | None = None
     settings: Settings = DEFAULT
     notes: list[str] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
@@ -88,6 +89,7 @@ class Problem:
             gap=self.gap,
             nearest=self.nearest,
             on_progress=self.on_progress,
+            on_witness=self.on_witness,
         )
 
 

@@ -43,9 +43,18 @@ def save_verdict(
 
     `model` is where the model came from, for whoever replays it; `origin` where the image came from.
     """
-    folder = Path(folder)
     names = class_names or tuple(str(number) for number in range(len(verdict.scores_before)))
-    files = {ORIGINAL: npy_bytes(verdict.image), PICTURE: verdict_picture(verdict, names)}
+    record, files = verdict_files(verdict, model=located(model), class_names=names, origin=origin)
+    files[PICTURE] = verdict_picture(verdict, names)
+    write_files(Path(folder), files, stale=(WITNESS, PNG, ENLARGED))
+    return record
+
+
+def verdict_files(
+    verdict: Verdict, *, model: str, class_names: tuple[str, ...], origin: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What `verdict.json` says, and all that a check of the verdict reads, by the names of the files."""
+    files = {ORIGINAL: npy_bytes(verdict.image)}
     if verdict.witness is not None:
         files |= witness_files(verdict.witness, verdict.pixel_range)
     record = {
@@ -53,13 +62,12 @@ def save_verdict(
         "witness": None if verdict.witness is None else WITNESS,
         "scores_before": verdict.scores_before.tolist(),
         "scores_after": None if verdict.scores_after is None else verdict.scores_after.tolist(),
-        "class_names": list(names),
-        "model": located(model),
+        "class_names": list(class_names),
+        "model": model,
         "origin": dict(origin or {}),
         "sha256": {name: sha256(files[name]) for name in CHECKED if name in files},
     }
-    write_files(folder, {**files, RECORD: json_bytes(record)}, stale=(WITNESS, PNG, ENLARGED))
-    return record
+    return record, {**files, RECORD: json_bytes(record)}
 
 
 def witness_files(witness: Image, pixel_range: tuple[float, float]) -> dict[str, bytes]:

@@ -1,0 +1,1 @@
+"""What runs in the processes beside the server: searches, predictions, and reading models and pictures."""

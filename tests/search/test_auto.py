@@ -80,7 +80,8 @@ def test_what_comes_after_climbs_finds_what_a_solver_finds() -> None:
     climbing, solved = problem_of(LOCAL, "linf", settings=BATCHES_FIRST), problem_of(LOCAL, "linf")
     found = search(climbing, "auto")
     search(solved, "milp")
-    assert climbing.asked[:4] == ["linear bounds", "attack", "climbs", "batched bounds, shortly"]
+    nearer = ["linear regions", "climbs"]
+    assert climbing.asked[:5] == ["linear bounds", "attack", *nearer, "batched bounds, shortly"]
     assert climbing.incumbent.distance == pytest.approx(solved.incumbent.distance, rel=3e-4)
     assert found.lower == pytest.approx(solved.incumbent.lower, rel=3e-4)
 

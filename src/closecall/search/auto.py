@@ -21,7 +21,7 @@ from closecall.search.batches import search_by_batches
 from closecall.search.first_bound import first_bound
 from closecall.search.lp.all_cases import settle_all_cases
 from closecall.search.lp.boxes import close_boxes
-from closecall.search.lp.coming_nearer import come_nearer
+from closecall.search.lp.coming_nearer import come_nearer, step_through_regions
 from closecall.search.milp import solve_basic, solve_for_costs, solve_improved, solve_rest
 from closecall.search.problem import Problem
 
@@ -91,6 +91,7 @@ ENGINES: dict[str, Engine] = {
     "attack": attack,
     "linear bounds": bound_at_once,
     "first bound": find_first_bound,
+    "linear regions": step_through_regions,
     "climbs": come_nearer,
     "linear programs": settle_all_cases,
     "boxes": close_boxes,
@@ -169,11 +170,21 @@ MILP = (
     Plan(always, ("linear bounds", "attack", "first bound", "solver"), "asked for"),
 )
 
-BOXES_WHY = "few units are open: linear programs with cuts prove a box in a few nodes"
+BOXES_AT_ONCE = Plan(
+    suits_boxes_at_once,
+    ("boxes", "solver"),
+    "few units are open: linear programs with cuts prove a box in a few nodes",
+)
 BATCHES_THEN_BOXES = Plan(
     always,
     ("batched bounds, shortly", "boxes", "solver"),
     "units that read parts of the image: cuts by concave envelopes close what batches leave",
+)
+CLIMBS = Plan(
+    always,
+    ("climbs",),
+    "climbs from many places leave fewer units open still",
+    then=(BOXES_AT_ONCE, BATCHES_THEN_BOXES),
 )
 
 TABLE = (
@@ -198,16 +209,12 @@ TABLE = (
                 ("linear programs", "solver"),
                 "few units: a linear program for each node of a tree gives the strongest bounds",
             ),
-            Plan(
-                suits_boxes_at_once,
-                ("boxes", "solver"),
-                BOXES_WHY,
-            ),
+            BOXES_AT_ONCE,
             Plan(
                 suits_climbs,
-                ("climbs",),
-                "climbs from many places leave fewer units open than the attack does",
-                then=(Plan(suits_boxes_at_once, ("boxes", "solver"), BOXES_WHY), BATCHES_THEN_BOXES),
+                ("linear regions",),
+                "the nearest image of a linear region leaves fewer units open than the attack does",
+                then=(BOXES_AT_ONCE, CLIMBS),
             ),
             replace(BATCHES_THEN_BOXES, applies=suits_boxes),
             Plan(

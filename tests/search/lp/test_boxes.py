@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from closecall.question.question import Question
 from closecall.readers import read
 from closecall.search.lp.boxes import close_boxes
 from closecall.search.problem import Problem
+from closecall.settings import DEFAULT, Settings
 
 KINDS = {
     "dense": ("dnn", {"sizes": [8, 8], "input_shape": [1, 3, 3], "classes": 4}),
@@ -22,17 +24,22 @@ KINDS = {
     "overlapping": ("cnn", {"blocks": ["2x2/2s1"], "hidden": [5], "input_shape": [1, 4, 4], "classes": 3}),
 }
 
+CUTS_IN_EVERY_LAYER = replace(DEFAULT, linear_bounds=replace(DEFAULT.linear_bounds, deep_units_for_cuts=0))
+ONE_TREE_FOR_A_BOX = replace(CUTS_IN_EVERY_LAYER, lp=replace(DEFAULT.lp, smaller_box=0.0, small_tree=2))
 
+
+@pytest.mark.parametrize("settings", [DEFAULT, CUTS_IN_EVERY_LAYER, ONE_TREE_FOR_A_BOX])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
-def test_the_nearest_image_is_the_milps(kind: str, seed: int) -> None:
+def test_the_nearest_image_is_the_milps(kind: str, seed: int, settings: Settings) -> None:
     name, config = KINDS[kind]
     classifier = read(build(name, config, seed=seed).eval())
     image = np.random.default_rng(seed).random(classifier.network.input_size)
     label = classifier.predict(image)
     cap = 0.6 if seed == 3 else None
     query = Question(image, label, classifier.network.classes, norm="linf", cap=cap)
-    problem = Problem(classifier.network, query.domain(), query.goal(), Clock(60.0), gap=1e-5)
+    clock = Clock(60.0)
+    problem = Problem(classifier.network, query.domain(), query.goal(), clock, gap=1e-5, settings=settings)
     problem.incumbent.offer(find_witness(classifier.network, query.domain(), query.goal(), until=math.inf))
     close_boxes(problem)
     found = problem.incumbent

@@ -10,6 +10,7 @@ import pytest
 
 import closecall
 from closecall.attacks.gradient import find_witness
+from closecall.bench.soundness.asking import CUTS_IN_EVERY_LAYER
 from closecall.clock import Clock
 from closecall.models import build
 from closecall.question.question import Question
@@ -24,7 +25,6 @@ KINDS = {
     "overlapping": ("cnn", {"blocks": ["2x2/2s1"], "hidden": [5], "input_shape": [1, 4, 4], "classes": 3}),
 }
 
-CUTS_IN_EVERY_LAYER = replace(DEFAULT, linear_bounds=replace(DEFAULT.linear_bounds, deep_units_for_cuts=0))
 ONE_TREE_FOR_A_BOX = replace(CUTS_IN_EVERY_LAYER, lp=replace(DEFAULT.lp, smaller_box=0.0, small_tree=2))
 
 

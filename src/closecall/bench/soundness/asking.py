@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -23,6 +23,7 @@ from closecall.search.auto import attack
 from closecall.search.batches import search_by_batches
 from closecall.search.lp.boxes import close_boxes
 from closecall.search.problem import Problem
+from closecall.settings import DEFAULT, Settings
 
 SECONDS, SECONDS_FOR_BATCHES = 3.0, 0.5
 BATCHES_EVERY = 4  # of so many liars of a norm, one is shown to the batched bounds, which take their time
@@ -30,6 +31,9 @@ GAP = 1e-4
 ALL_ARE_ASKED = 1000  # liars that are shown to everybody
 HAIR = 1e-5  # of the distance, below and above which a radius is asked for
 TOLERANCE = 1e-6  # what LP and MILP solvers may be off by: of the distance, and this at least
+
+# Liars are small: their deeper layers would get no cuts otherwise.
+CUTS_IN_EVERY_LAYER = replace(DEFAULT, linear_bounds=replace(DEFAULT.linear_bounds, deep_units_for_cuts=0))
 
 NORMS: tuple[NormName, ...] = get_args(NormName)
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
@@ -151,9 +155,9 @@ def askers(
 
         return ask
 
-    def by_engine(engine: Callable[[Problem], None]) -> Ask:
+    def by_engine(engine: Callable[[Problem], None], settings: Settings = DEFAULT) -> Ask:
         def ask() -> tuple[float, float]:
-            problem = problem_of(liar, classifier, norm)
+            problem = replace(problem_of(liar, classifier, norm), settings=settings)
             attack(problem)
             engine(problem)
             return problem.incumbent.lower, problem.incumbent.distance
@@ -166,6 +170,7 @@ def askers(
         asked["batched bounds"] = by_engine(lambda problem: search_by_batches(problem, SECONDS_FOR_BATCHES))
     if norm == "linf":
         asked["boxes"] = by_engine(close_boxes)
+        asked["boxes, with cuts in every layer"] = by_engine(close_boxes, CUTS_IN_EVERY_LAYER)
     return asked
 
 

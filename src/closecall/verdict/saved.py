@@ -45,8 +45,9 @@ def save_verdict(
     """
     names = class_names or tuple(str(number) for number in range(len(verdict.scores_before)))
     record, files = verdict_files(verdict, model=located(model), class_names=names, origin=origin)
-    files[PICTURE] = verdict_picture(verdict, names)
-    write_files(Path(folder), files, stale=(WITNESS, PNG, ENLARGED))
+    # The record comes last: where it is, everything else is there, too.
+    with_picture = {PICTURE: verdict_picture(verdict, names), **files}
+    write_files(Path(folder), with_picture, stale=(WITNESS, PNG, ENLARGED))
     return record
 
 

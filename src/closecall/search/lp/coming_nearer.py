@@ -14,21 +14,16 @@ def climbs_pay(problem: Problem) -> bool:
 
 def step_through_regions(problem: Problem) -> None:
     """From the incumbent to the nearest image of its linear region, and on: a tenth of a second."""
-    if problem.incumbent.witness is None:
-        return
-    problem.clock.load("closecall.search.crown")
-    from closecall.search.crown import TooLargeError, polish
-
-    with problem.clock.stage("attack"), suppress(TooLargeError):
-        polish(problem, problem.clock.share(problem.settings.lp.share_for_climbs))
+    come_nearer(problem, climbing=False)
 
 
-def come_nearer(problem: Problem) -> None:
+def come_nearer(problem: Problem, *, climbing: bool = True) -> None:
     """Climb from many places and step through linear regions, which takes a second or more."""
     if problem.incumbent.witness is None:
         return
     problem.clock.load("closecall.search.crown")
-    from closecall.search.crown import TooLargeError, approach
+    from closecall.search import crown
 
-    with problem.clock.stage("attack"), suppress(TooLargeError):
-        approach(problem, problem.clock.share(problem.settings.lp.share_for_climbs))
+    with problem.clock.stage("attack"), suppress(crown.TooLargeError):
+        until = problem.clock.share(problem.settings.lp.share_for_climbs)
+        (crown.approach if climbing else crown.polish)(problem, until)

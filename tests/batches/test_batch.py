@@ -16,9 +16,11 @@ from closecall.batches.batch import Batch, contenders_of, pictures_of
 from closecall.batches.choosing import Where
 from closecall.batches.items import Plan
 from closecall.batches.merging import merge
+from closecall.batches.replaying import replay_store
 from closecall.batches.store import Store
 from closecall.errors import InputError
 from closecall.question.effort import Effort
+from closecall.readers import read
 
 INDICES = range(6)
 
@@ -189,3 +191,22 @@ def test_what_fails_is_an_answer_too_and_the_rest_goes_on(small: Path, error: Ex
 def test_bad_input_is_refused_by_a_sentence(small: Path, given: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         list(closecall.batch(small, "digits", **{"indices": [0], **given}))
+
+
+def test_what_is_asked_beyond_a_class_is_part_of_the_key(small: Path, tmp_path: Path) -> None:
+    """Each question is kept for itself, comes back as it was asked, and its witness holds."""
+    asked = ({}, {"target": [0, 1]}, {"target": [1, 3]}, {"out_of_top": 2}, {"confidence": 0.7})
+    keys = set()
+    for more in asked:
+        made = closecall.batch(
+            small, "digits", indices=[3], norm="linf", workers=0, store=tmp_path / "r.sqlite", **more
+        )
+        (verdict,) = made
+        (row,) = made.table()
+        keys.add(row["key"])
+        assert row["outcome"] == "nearest"
+        assert verdict.group == (tuple(more["target"]) if "target" in more else None)
+        assert (verdict.out_of_top, verdict.confidence) == (more.get("out_of_top"), more.get("confidence"))
+    assert len(keys) == len(asked)
+    replayed = [*replay_store(tmp_path / "r.sqlite", read)]
+    assert [each.refuted for each in replayed] == [[]] * len(asked)

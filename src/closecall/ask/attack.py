@@ -87,7 +87,7 @@ def attack(
 
 def attack_one(classifier: Classifier, question: Question) -> tuple[NDArray[np.float32], float]:
     original = question.image.astype(np.float32)
-    wanted = Wanted(question.label, None)
+    wanted = Wanted(question.label)
     if wanted.accepts(classifier.predict(original)):
         return original, 0.0
     domain, goal = question.domain(), question.goal()

@@ -34,7 +34,7 @@ def decide(
     if costs is not None and outcome == "nearest":
         outcome = "adversarial"
     witness = None if replayed is None else replayed.image
-    accepts = Wanted(question.label, question.target).won
+    accepts = Wanted.by(question).won
     png = None if witness is None else replay_png(classifier.engines, witness, question.pixel_range, accepts)
     original = question.image.astype(np.float32).reshape(classifier.network.input_shape)
     return Verdict(
@@ -57,7 +57,7 @@ def decide(
         witness=witness,
         scores_before=scores_of(classifier, original),
         scores_after=None if witness is None else scores_of(classifier, witness),
-        notes=(*classifier.notes, *notes_on(finding, replayed, costs)),
+        notes=(*classifier.notes, *notes_on(finding, replayed, costs), *notes_on_meaning(question)),
         png=png,
     )
 
@@ -96,6 +96,13 @@ def notes_on(finding: Finding, replayed: Replay | None, costs: Costs | None) -> 
     return notes
 
 
+def notes_on_meaning(question: Question) -> tuple[str, ...]:
+    """What a number that was asked for stands for."""
+    if question.confidence is None:
+        return ()
+    return ("the confidence is that of a softmax over the class scores, in float64",)
+
+
 def tolerances_behind(engine: str) -> dict[str, float]:
     """What a lower bound is exact to: a solver's tolerances, or the outward rounding of our own searches.
 
@@ -106,6 +113,6 @@ def tolerances_behind(engine: str) -> dict[str, float]:
     return {"outward_rounding": OUTWARD}
 
 
-def scores_of(classifier: Classifier, image: Image) -> Vector:
+def scores_of(classifier: Classifier, image: Image | Vector) -> Vector:
     """The scores in float64, as they are reasoned about."""
     return np.asarray(classifier.network.forward(image[None].astype(np.float64))[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from closecall.ask.deciding import decide
+from closecall.ask.deciding import decide, scores_of
 from closecall.ask.posing import network_asked, pose
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock, holding_interrupts_back, usable_threads
@@ -19,6 +19,7 @@ from closecall.question.effort import Effort
 from closecall.question.names import MethodName, NormName, Outputs, SolverName, Target
 from closecall.question.question import DEFAULT_MARGIN, Question
 from closecall.readers import Classifier
+from closecall.search.confident import search_confidently
 from closecall.search.incumbent import OnWitness
 from closecall.search.methods import search
 from closecall.search.problem import Finding, Problem
@@ -41,6 +42,8 @@ def nearest(
     cap: float | None = None,
     margin: float = DEFAULT_MARGIN,
     ratio: float | None = None,
+    confidence: float | None = None,
+    out_of_top: int | None = None,
     radius: float | None = None,
     outputs: Outputs = "logits",
     pixel_range: tuple[float, float] = (0.0, 1.0),
@@ -59,11 +62,14 @@ def nearest(
         model: An nn.Module in eval mode, a path to .onnx, a folder from `closecall train`, or "zoo:NAME".
         image: An array or tensor (channels, height, width), or the path of a picture.
         label: The true class; by default what the model says.
-        target: "any" other class, the number of the one to reach, or "paper" for (label + 5) mod 10.
+        target: "any" other class, the number of the one to reach, several of which any will do, or "paper"
+            for (label + 5) mod 10.
         norm: How distance is measured: "l1", "l2", "linf" or "l0"; L1, L∞, inf or 2 will do, too.
         cap: The most that any one pixel may change.
         margin: By how much the new class's score must lead.
         ratio: Instead of a margin: how many times as likely the new class must be.
+        confidence: Instead of a margin: the softmax probability that the new class must have, such as 0.9.
+        out_of_top: Instead of a target: let the label drop out of so many classes of the highest scores.
         radius: Look only within this distance; `robust` if nothing is there.
         outputs: "logits", or "relu" for a ReLU on the class scores, as the paper has it.
         pixel_range: The least and the largest value of a pixel.
@@ -81,7 +87,8 @@ def nearest(
     check_costs(costs)
     classifier, question = pose(
         clock, model, image, label, input_shape, target=target, norm=norm, cap=cap, margin=margin,
-        ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range,
+        ratio=ratio, confidence=confidence, out_of_top=out_of_top, radius=radius, outputs=outputs,
+        pixel_range=pixel_range,
     )  # fmt: skip
     return answer(classifier, question, effort, clock, nearest=True, costs=costs, on_progress=on_progress)
 
@@ -97,6 +104,8 @@ def certify(
     cap: float | None = None,
     margin: float = DEFAULT_MARGIN,
     ratio: float | None = None,
+    confidence: float | None = None,
+    out_of_top: int | None = None,
     outputs: Outputs = "logits",
     pixel_range: tuple[float, float] = (0.0, 1.0),
     solver: SolverName = "highs",
@@ -114,10 +123,13 @@ def certify(
         label: The true class; by default what the model says.
         radius: How far the image may move, such as 8 / 255.
         norm: How distance is measured: "l1", "l2", "linf" or "l0"; L1, L∞, inf or 2 will do, too.
-        target: "any" other class, the number of the one to reach, or "paper" for (label + 5) mod 10.
+        target: "any" other class, the number of the one to reach, several of which any will do, or "paper"
+            for (label + 5) mod 10.
         cap: The most that any one pixel may change.
         margin: By how much the new class's score must lead.
         ratio: Instead of a margin: how many times as likely the new class must be.
+        confidence: Instead of a margin: the softmax probability that the new class must have, such as 0.9.
+        out_of_top: Instead of a target: let the label drop out of so many classes of the highest scores.
         outputs: "logits", or "relu" for a ReLU on the class scores, as the paper has it.
         pixel_range: The least and the largest value of a pixel.
         solver: "highs", "scip", "gurobi" or "cplex", for what is left to a MILP solver.
@@ -131,7 +143,8 @@ def certify(
     effort, clock = Effort(method, solver, time_limit, threads), Clock(time_limit)
     classifier, question = pose(
         clock, model, image, label, input_shape, target=target, norm=norm, cap=cap, margin=margin,
-        ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range,
+        ratio=ratio, confidence=confidence, out_of_top=out_of_top, radius=radius, outputs=outputs,
+        pixel_range=pixel_range,
     )  # fmt: skip
     return answer(classifier, question, effort, clock, nearest=False, on_progress=on_progress)
 
@@ -149,9 +162,10 @@ def answer(
 ) -> Verdict:
     """Search, replay, decide; `on_witness` is shown each nearer image as it is found, before any replay."""
     log.info("asked for %s: %r, %r", "the nearest image" if nearest else "any image", question, effort)
-    predicted = classifier.predict(question.image)
+    scores, wanted = classifier.scores(question.image), Wanted.by(question)
+    predicted = int(scores.argmax())
     replayed: Replay | None
-    if Wanted(question.label, question.target).accepts(predicted):
+    if wanted.held_at_first(scores) and wanted.is_confident(scores_of(classifier, question.image)):
         pixels = question.image.astype(np.float32).reshape(classifier.network.input_shape)
         finding, replayed = (
             Finding(question.image, 0.0, engine="the model itself"),
@@ -162,7 +176,7 @@ def answer(
             classifier.prepare()
         problem = problem_of(classifier, question, effort, clock, nearest, costs)
         problem = replace(problem, on_progress=on_progress, on_witness=on_witness)
-        finding = search(problem, effort.method)
+        finding = search_for(question, problem, effort.method)
         log.info(
             "%s: %s, nothing nearer than %.6g", finding.engine, found_by(finding, problem), finding.lower
         )
@@ -177,6 +191,13 @@ def answer(
         verdict = replace(verdict, outcome="adversarial")
     log.info("verdict: %s", verdict)
     return verdict
+
+
+def search_for(question: Question, problem: Problem, method: str) -> Finding:
+    """Search in the way that the question needs."""
+    if question.confidence is not None:
+        return search_confidently(problem, method, question.confidence)
+    return search(problem, method)
 
 
 def problem_of(
@@ -214,8 +235,10 @@ def replay_found(classifier: Classifier, question: Question, finding: Finding) -
     """The witness as the original engines see it, if there is one and it holds."""
     if finding.witness is None:
         return None
-    accepts = Wanted(question.label, question.target).won
-    network = network_asked(classifier, question)
-    held = replay(classifier, network, question.domain(), question.goal(), finding.witness, accepts)
+    network, wanted = network_asked(classifier, question), Wanted.by(question)
+    held = replay(
+        classifier, network, question.domain(), question.goal(), finding.witness,
+        wanted.won, wanted.is_confident,
+    )  # fmt: skip
     log.debug("replayed in float32: %s", "does not hold" if held is None else f"holds at {held.distance:.6g}")
     return held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -30,6 +31,8 @@ class Asked(TypedDict, total=False):
     ratio: float | None
     outputs: Outputs
     pixel_range: tuple[float, float]
+    out_of_top: int | None
+    confidence: float | None
 
 
 def pose(
@@ -47,10 +50,10 @@ def pose(
     check_classes(classes)
     known = classifier.predict(pixels) if label is None else whole_number("label", label)
     rest: dict[str, Any] = {key: value for key, value in asked.items() if key not in ("target", "radius")}
-    wanted = wanted_class(asked.get("target", "any"), known, classes)
+    wanted, group = wanted_classes(asked.get("target", "any"), known, classes)
     radius = asked.get("radius")
     reach = math.inf if radius is None else radius
-    return classifier, Question(pixels.ravel(), known, classes, wanted, radius=reach, **rest)
+    return classifier, Question(pixels.ravel(), known, classes, wanted, radius=reach, group=group, **rest)
 
 
 def read_both(
@@ -74,13 +77,21 @@ def shape_for(model: object, image: str | Path | NDArray[np.float64]) -> tuple[i
     return (1, *image.shape) if image.ndim == 2 else image.shape[-3:]
 
 
+def wanted_classes(target: Target, label: int, classes: int) -> tuple[int | None, tuple[int, ...] | None]:
+    """The class that is wanted, or the group of which any will do; neither: any other class."""
+    if isinstance(target, str) or not isinstance(target, Iterable):
+        return wanted_class(target, label, classes), None
+    group = tuple(whole_number("target", number) for number in target)
+    return (group[0], None) if len(group) == 1 else (None, group)
+
+
 def wanted_class(target: int | str, label: int, classes: int) -> int | None:
     if target == "any":
         return None
     if target == "paper":
         return paper_target(label, classes)
     if isinstance(target, str):
-        raise QueryError(f"unknown target {target!r}: give 'any', 'paper' or the number of a class.")
+        raise QueryError(f"unknown target {target!r}: give 'any', 'paper' or numbers of classes.")
     return whole_number("target", target)
 
 

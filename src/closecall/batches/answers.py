@@ -15,7 +15,7 @@ from closecall.arrays import Image
 from closecall.question.effort import Effort
 from closecall.question.question import Question
 from closecall.verdict.eight_bit import PngReplay
-from closecall.verdict.verdict import ASKED, FOUND, Verdict
+from closecall.verdict.verdict import ADDED, ASKED, FOUND, Verdict
 
 Outcome = Literal["nearest", "adversarial", "robust", "unresolved", "failed", "crashed"]
 OUTCOMES: tuple[Outcome, ...] = ("nearest", "adversarial", "robust", "unresolved", "failed", "crashed")
@@ -61,7 +61,7 @@ def verdict_from(record: Mapping[str, Any], image: Image, witness: Image | None)
     """The verdict that a record and the images beside it say."""
     before = np.asarray(record["scores_before"], dtype=np.float64)
     after, png = record["scores_after"], record["png"]
-    asked = {name: record[name] for name in ASKED}
+    asked: dict[str, Any] = {name: record.get(name) if name in ADDED else record[name] for name in ASKED}
     asked["radius"] = math.inf if asked["radius"] is None else asked["radius"]
     asked["pixel_range"] = tuple(asked["pixel_range"])
     found = {name: record[name] for name in FOUND}

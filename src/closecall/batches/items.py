@@ -19,7 +19,7 @@ from closecall.errors import InputError
 from closecall.question.effort import Effort
 from closecall.question.question import Question
 from closecall.readers import Classifier
-from closecall.verdict.verdict import ASKED
+from closecall.verdict.verdict import ADDED, ASKED
 
 Task = Literal["nearest", "certify"]
 TASKS: tuple[Task, ...] = ("nearest", "certify")
@@ -128,6 +128,8 @@ def image_hash(pixels: Image) -> str:
 def key_of(network: str, image: str, task: Task, question: Question, effort: Effort) -> str:
     """What an answer depends on: seconds and threads only say whether there is one, so they are left out."""
     meant: dict[str, Any] = {name: getattr(question, name) for name in ASKED}
+    # Options that came later count where they were given: the keys of older stores stay as they were.
+    meant = {name: value for name, value in meant.items() if name not in ADDED or value is not None}
     meant["radius"] = None if math.isinf(question.radius) else question.radius
     trusted = {"method": effort.method, "solver": effort.solver}
     gap = effort.gap if task == "nearest" else None

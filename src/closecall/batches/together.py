@@ -74,11 +74,12 @@ def settle(classifier: Classifier, items: Sequence[Item], effort: Effort) -> lis
     questions = [item.pose(classifier, clock) for item in items]
     if any(question.norm != "linf" for question in questions):
         return []
-    predicted = [classifier.predict(question.image) for question in questions]
+    scores = [classifier.scores(question.image) for question in questions]
+    predicted = [int(seen.argmax()) for seen in scores]
     right = [
         place
         for place, question in enumerate(questions)
-        if not Wanted(question.label, question.target).accepts(predicted[place])
+        if not Wanted.by(question).held_at_first(scores[place])
     ]
     if not right:
         return []

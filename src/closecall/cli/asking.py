@@ -128,25 +128,33 @@ def meaning(options: QuestionOptions) -> Asked:
     preset = options.preset
     if preset is not None and preset not in PRESETS:
         raise InputError(f"There is no preset {preset!r}: the only one is {', '.join(PRESETS)}.")
-    if options.margin is not None and options.ratio is not None:
-        raise InputError("--margin and --ratio both say how clear the change must be: give one of them.")
+    said = [f"--{name}" for name in ("margin", "ratio", "confidence") if getattr(options, name) is not None]
+    if len(said) > 1:
+        raise InputError(f"{' and '.join(said)} all say how clear the change must be: give one of them.")
     given = {name: value for name, value in vars(options).items() if name != "preset" and value is not None}
     asked = {**PRESETS.get(preset or "", {}), **given}
-    if options.margin is not None:
+    if options.margin is not None or options.confidence is not None:
         asked.pop("ratio", None)
+    if options.confidence is not None and options.outputs is None:
+        asked.pop("outputs", None)
+    if options.out_of_top is not None and options.target is None:
+        asked.pop("target", None)
     if "target" in asked:
         asked["target"] = read_target(asked["target"])
     return cast("Asked", asked)
 
 
-def read_target(text: str) -> int | str:
-    """`any`, `paper` or the number of a class."""
+def read_target(text: str) -> int | str | list[int]:
+    """`any`, `paper`, the number of a class, or several such as 3,8."""
     if text in ("any", "paper"):
         return text
     try:
-        return int(text)
+        numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"--target takes any, paper or the number of a class, not {text!r}.") from None
+        raise InputError(
+            f"--target takes any, paper, the number of a class or several such as 3,8, not {text!r}."
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def effort_of(options: EffortOptions) -> Effort:

@@ -112,7 +112,8 @@ class QuestionOptions:
         str | None,
         typer.Option(
             "--target",
-            help="any other class (the default), paper for (label + 5) mod 10, or the number of a class.",
+            help="any other class (the default), the number of a class, several such as 3,8 of which any "
+            "will do, or paper for (label + 5) mod 10.",
             rich_help_panel=QUESTION,
             autocompletion=c.one_of(*c.TARGETS),
         ),
@@ -152,6 +153,24 @@ class QuestionOptions:
             "--ratio",
             help="Instead of a margin: how many times as likely the new class must be (relu outputs: as "
             "large).",
+            rich_help_panel=QUESTION,
+        ),
+    ] = None
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--confidence",
+            help="Instead of a margin: the softmax probability that the new class must have, such as 0.9.",
+            rich_help_panel=QUESTION,
+            parser=read_amount,
+            metavar="NUMBER",
+        ),
+    ] = None
+    out_of_top: Annotated[
+        int | None,
+        typer.Option(
+            "--out-of-top",
+            help="Instead of a target: let the label drop out of so many of the highest scores.",
             rich_help_panel=QUESTION,
         ),
     ] = None

@@ -75,7 +75,7 @@ def replayed_in(
     module: nn.Module, question: Question, witness: Vector, shape: tuple[int, ...]
 ) -> tuple[Image, float, int] | None:
     """The witness in float32, its distance and the class that the module sees; None if rounding undoes it."""
-    domain, wanted = question.domain(), Wanted(question.label, question.target)
+    domain, wanted = question.domain(), Wanted.by(question)
     for push in PUSHES:
         moved = domain.clip(domain.centre + (1 + push) * (witness - domain.centre))
         found = moved.astype(np.float32).reshape(shape).clip(0, 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 NormName = Literal["l1", "l2", "linf", "l0"]
 Outputs = Literal["logits", "relu"]
 MethodName = Literal["auto", "milp", "milp-improved", "milp-basic"]
 SolverName = Literal["highs", "scip", "gurobi", "cplex"]
-Target = int | Literal["any", "paper"]  # the number of a class, any other class, or that of the paper
+# The number of a class or several, any other class, or that of the paper.
+Target = int | Sequence[int] | Literal["any", "paper"]
 
 NORM_NAMES: tuple[str, ...] = get_args(NormName)
 OUTPUT_NAMES: tuple[str, ...] = get_args(Outputs)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
 from closecall.arrays import Vector
-from closecall.question.checks import check, check_class, check_classes, check_number, pixel_limits
+from closecall.question.checks import (
+    check,
+    check_class,
+    check_classes,
+    check_number,
+    pixel_limits,
+    whole_number,
+)
 from closecall.question.domain import Domain, in_float32
 from closecall.question.goal import Case, Goal
 from closecall.question.names import OUTPUT_NAMES, NormName, Outputs
@@ -17,6 +25,10 @@ from closecall.question.norms import norm_named
 DEFAULT_MARGIN = 0.001
 # What a score may fall short by, since solvers end on the margin and round: in all, and of the margin.
 MOST_MISSED, SHARE_MISSED = 1e-6, 0.1
+# To drop out of the top k, some k classes must lead: each choice of them is searched as a case of its own.
+MOST_CASES = 1_000
+# By how much a threshold that is a logarithm is lowered: more than it was rounded by.
+LOGARITHM_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +36,12 @@ class Question:
     """Find an image that the network classifies otherwise: as `target`, or as anything but `label`.
 
     Additive margin m (targeted): y_t ≥ y_j + m for all j ≠ t; untargeted: y_t ≥ y_label + m for some t.
+    With a `group` of classes: y_t ≥ y_j + m for some t of the group and all j outside it. With `out_of_top`
+    k: y_t ≥ y_label + m for at least k classes t.
     With a ratio ρ on logits, m = ln ρ, which is p_t ≥ ρ·p_j on softmax probabilities. With a ratio on
     ReLU outputs: y_t ≥ ρ·y_j and y_t ≥ margin, since all-zero outputs would satisfy the first alone.
+    With a confidence p, softmax must give some class asked for at least p, which implies
+    y_t − y_j ≥ ln(p / (1 − p)) for all j ≠ t: `goal` is this necessary condition.
     """
 
     image: Vector = field(repr=False)
@@ -39,6 +55,9 @@ class Question:
     ratio: float | None = None
     outputs: Outputs = "logits"
     pixel_range: tuple[float, float] = (0.0, 1.0)
+    group: tuple[int, ...] | None = None
+    out_of_top: int | None = None
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         self._check_amounts()
@@ -48,8 +67,8 @@ class Question:
         object.__setattr__(self, "image", self._pixels_in_float32())
 
     def _check_amounts(self) -> None:
-        for name in ("radius", "margin", "cap", "ratio"):
-            if name not in ("cap", "ratio") or getattr(self, name) is not None:
+        for name in ("radius", "margin", "cap", "ratio", "confidence"):
+            if name in ("radius", "margin") or getattr(self, name) is not None:
                 check_number(name, getattr(self, name))
         check(self.radius > 0, f"the radius must be positive, got {self.radius:g}.")
         check(self.cap is None or self.cap > 0, f"the cap must be positive, got {self.cap}.")
@@ -60,6 +79,14 @@ class Question:
         check(
             self.ratio is None or (math.isfinite(self.ratio) and self.ratio > 1),
             f"the ratio must be larger than 1, got {self.ratio}.",
+        )
+        check(
+            self.confidence is None or 0.5 < self.confidence < 1,
+            f"the confidence must be larger than 0.5 and smaller than 1, got {self.confidence}.",
+        )
+        check(
+            self.confidence is None or (self.ratio is None and self.outputs == "logits"),
+            "a confidence is the softmax of logits: leave out the ratio and relu outputs beside it.",
         )
         named = " or ".join(map(repr, OUTPUT_NAMES))
         check(self.outputs in OUTPUT_NAMES, f"outputs must be {named}, got {self.outputs!r}.")
@@ -73,6 +100,39 @@ class Question:
                 self.target != self.label,
                 f"the target {self.target} is the label itself: choose another class or 'any'.",
             )
+        if self.group is not None:
+            self._check_group()
+        if self.out_of_top is not None:
+            self._check_out_of_top()
+
+    def _check_group(self) -> None:
+        object.__setattr__(self, "group", tuple(sorted(set(self.group or ()))))
+        group = self.group or ()
+        check(bool(group), "the group of targets is empty: give at least one class.")
+        for number in group:
+            check_class("target", number, self.classes)
+        check(
+            self.label not in group,
+            f"the label {self.label} is in the group of targets: give other classes alone.",
+        )
+
+    def _check_out_of_top(self) -> None:
+        count = whole_number("place to drop out of", self.out_of_top)
+        object.__setattr__(self, "out_of_top", count)
+        check(
+            1 <= count < self.classes,
+            f"of {self.classes} classes one can drop out of the top 1 to {self.classes - 1}, got {count}.",
+        )
+        check(
+            self.target is None and self.group is None and self.confidence is None,
+            "dropping out of the top has no target and no confidence: leave them out.",
+        )
+        cases = math.comb(self.classes - 1, count)
+        check(
+            cases <= MOST_CASES,
+            f"{count} of {self.classes - 1} classes can be chosen in {cases:,} ways, more than "
+            f"{MOST_CASES:,}: ask for fewer places.",
+        )
 
     def _pixels_in_float32(self) -> Vector:
         low, high = pixel_limits(self.pixel_range)
@@ -94,16 +154,39 @@ class Question:
         return Domain(centre, lower, upper, norm_named(self.norm), self.radius)
 
     def goal(self) -> Goal:
-        if self.target is not None:
-            rivals = [j for j in range(self.classes) if j != self.target]
-            return Goal((self._beats(self.target, rivals),), self._tolerance())
-        beaten = (self._beats(t, [self.label]) for t in range(self.classes) if t != self.label)
-        return Goal(tuple(beaten), self._tolerance())
+        """The cases; with a confidence, what every image that has it must reach."""
+        return Goal(self._cases(), self._tolerance())
+
+    def _cases(self) -> tuple[Case, ...]:
+        others = [t for t in range(self.classes) if t != self.label]
+        if self.out_of_top is not None:
+            return tuple(self._all_beat_label(some) for some in combinations(others, self.out_of_top))
+        winners = [self.target] if self.target is not None else list(self.group or others)
+        if self.target is None and self.confidence is None:
+            rivals = [self.label] if self.group is None else self._outside(self.group)
+            return tuple(self._beats(t, rivals) for t in winners)
+        return tuple(self._beats(t, self._outside((t,))) for t in winners)
+
+    def _outside(self, group: tuple[int, ...]) -> list[int]:
+        return [j for j in range(self.classes) if j not in group]
+
+    def _all_beat_label(self, winners: tuple[int, ...]) -> Case:
+        cases = [self._beats(winner, [self.label]) for winner in winners]
+        return Case(
+            np.vstack([case.matrix for case in cases]), np.concatenate([case.threshold for case in cases])
+        )
+
+    def _lead(self) -> float:
+        """By how much a score must be ahead of another."""
+        if self.confidence is not None:
+            return math.log(self.confidence / (1.0 - self.confidence)) - LOGARITHM_ROUNDING
+        if self.ratio is None or self.outputs == "relu":
+            return self.margin
+        return math.log(self.ratio)
 
     def _tolerance(self) -> float:
         """A small part of the lead that is asked for: an image that misses so little is no tie."""
-        lead = self.margin if self.ratio is None or self.outputs == "relu" else math.log(self.ratio)
-        return min(MOST_MISSED, SHARE_MISSED * lead)
+        return min(MOST_MISSED, SHARE_MISSED * self._lead())
 
     def _beats(self, winner: int, rivals: list[int]) -> Case:
         proportional = self.ratio is not None and self.outputs == "relu"
@@ -112,8 +195,7 @@ class Question:
         rows[:, winner] = 1.0
         rows[np.arange(len(rivals)), rivals] = -factor
         if not proportional:
-            lead = self.margin if self.ratio is None else math.log(self.ratio)
-            return Case(rows, np.full(len(rivals), lead))
+            return Case(rows, np.full(len(rivals), self._lead()))
         rows = np.vstack([rows, np.eye(self.classes)[winner]])
         return Case(rows, np.array([0.0] * len(rivals) + [self.margin]))
 

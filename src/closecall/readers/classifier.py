@@ -41,17 +41,22 @@ class Classifier:
 
     def predict(self, image: NDArray[np.floating[Any]]) -> int:
         """The class that the original model gives an image."""
+        return int(self.scores(image).argmax())
+
+    def scores(self, image: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
+        """What the original model gives an image, in float32."""
         images = np.asarray(image, dtype=np.float32)
         if images.size != self.network.input_size:
             raise DataError(f"expected an image of shape {self.network.input_shape}, not {images.shape}.")
         if not np.isfinite(images).all():
             raise QueryError("the image holds NaN or infinity: give finite pixels.")
-        scores = next(iter(self.engines.values()))(images.reshape(1, *self.network.input_shape))[0]
+        engine = next(iter(self.engines.values()))
+        scores: NDArray[np.float32] = engine(images.reshape(1, *self.network.input_shape))[0]
         if not np.isfinite(scores).all():
             raise ModelError(
                 f"{self.source} gives this image scores that are not finite: its numbers overflow in float32."
             )
-        return int(scores.argmax())
+        return scores
 
 
 def agreed(

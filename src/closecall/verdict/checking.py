@@ -8,8 +8,10 @@ lower bound was proven by the search and is not proven again.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +80,7 @@ def check_network(saved: SavedVerdict, classifier: Classifier) -> Check:
 
 def check_predictions(saved: SavedVerdict, classifier: Classifier) -> list[Check]:
     record, shape = saved.record, (1, *classifier.network.input_shape)
-    wanted = Wanted(record["label"], record["target"])
-    checks = []
+    wanted, checks = wanted_by(record), []
     for name, engine in classifier.engines.items():
         before = int(engine(saved.original.reshape(shape))[0].argmax())
         checks.append(seen(name, "original", before, record["predicted_before"]))
@@ -87,11 +88,43 @@ def check_predictions(saved: SavedVerdict, classifier: Classifier) -> list[Check
             after = int(engine(saved.witness.reshape(shape))[0].argmax())
             checks.append(seen(name, "witness", after, record["predicted_after"]))
     if saved.witness is not None:
-        target = "anything but" if wanted.target is None else "the target"
-        meant = wanted.label if wanted.target is None else wanted.target
         claimed = record["predicted_after"]
         holds = claimed is not None and wanted.accepts(claimed)
-        checks.append(Check(holds, f"class {claimed} was claimed, {target} class {meant} was asked for."))
+        checks.append(Check(holds, f"class {claimed} was claimed, {meant_by(wanted)} was asked for."))
+        checks += check_strength(wanted, saved.witness.reshape(shape), classifier)
+    return checks
+
+
+def wanted_by(record: Mapping[str, Any]) -> Wanted:
+    """What a record says that was asked for; those of earlier versions know of less."""
+    target, group = record["target"], record.get("group")
+    targets = (target,) if target is not None else None if group is None else tuple(group)
+    return Wanted(record["label"], targets, record.get("out_of_top"), record.get("confidence"))
+
+
+def meant_by(wanted: Wanted) -> str:
+    if wanted.targets is None:
+        return f"anything but class {wanted.label}"
+    if len(wanted.targets) == 1:
+        return f"the target class {wanted.targets[0]}"
+    return f"one of the classes {', '.join(map(str, wanted.targets))}"
+
+
+def check_strength(wanted: Wanted, witness: Image, classifier: Classifier) -> list[Check]:
+    """What was asked of a witness beyond its class: the place of the label, or a confidence."""
+    checks = []
+    if wanted.out_of_top is not None:
+        for name, engine in classifier.engines.items():
+            scores = engine(witness)[0]
+            place = 1 + int((scores > scores[wanted.label]).sum())
+            asked = f"beyond the top {wanted.out_of_top} was asked for"
+            checks.append(
+                Check(wanted.won(scores), f"{name} puts class {wanted.label} at place {place}, {asked}.")
+            )
+    if wanted.confidence is not None:
+        exact = classifier.network.forward(witness.astype(np.float64))[0]
+        found, holds = wanted.confidence_of(exact), wanted.is_confident(exact)
+        checks.append(Check(holds, f"the confidence is {found:.6g}, {wanted.confidence:g} was asked for."))
     return checks
 
 
@@ -136,8 +169,7 @@ def check_png(saved: SavedVerdict, witness: Image, classifier: Classifier) -> li
     same = holds_steps(saved.folder / PNG, steps)
     larger = holds_steps(saved.folder / ENLARGED, enlarge(steps))
     image = fitted(from_steps(steps, (low, high)), classifier.network.input_shape)
-    wanted = Wanted(saved.record["label"], saved.record["target"])
-    found = judge(classifier.engines, image, wanted.won)
+    found = judge(classifier.engines, image, wanted_by(saved.record).won)
     holds = (claimed.get("fools"), claimed.get("predicted")) == (found.fools, found.predicted)
     verb = "still fools" if found.fools else "does not fool"
     said = "as claimed" if holds else "but something else was claimed"

@@ -11,6 +11,7 @@ from closecall.arrays import Image, Vector
 from closecall.network import Network
 from closecall.question.domain import Domain, in_float32
 from closecall.question.goal import Goal, slack_and_gradient
+from closecall.question.question import Question
 from closecall.readers.classifier import Classifier
 
 # A witness that does not hold in float32 is pushed by shares of its own shift, the smallest that helps.
@@ -34,10 +35,11 @@ def replay(
     goal: Goal,
     witness: Vector,
     accepts: Callable[[Image], bool],
+    accepts_exactly: Callable[[Vector], bool] = lambda _: True,
 ) -> Replay | None:
     """Run a witness through every original engine in float32, pushed a little further if that is needed.
 
-    `accepts` is asked about the scores that each engine gives.
+    `accepts` is asked about the scores that each engine gives, `accepts_exactly` about those in float64.
     """
     witness = domain.pulled_inside(witness)
     shift = witness - domain.centre
@@ -60,7 +62,8 @@ def replay(
         if distance > domain.radius:
             break
         seen = [engine(image[None])[0] for engine in classifier.engines.values()]
-        if all(accepts(scores) for scores in seen):
+        exact = classifier.network.forward(image[None].astype(np.float64))[0]
+        if all(accepts(scores) for scores in seen) and accepts_exactly(exact):
             note = f"the witness was moved by up to {push * reach:.1g} per pixel to hold in float32"
             return Replay(image, distance, int(seen[0].argmax()), (note,) if push else ())
     return None
@@ -68,21 +71,53 @@ def replay(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a replayed prediction must be: the target, or anything but the label."""
+    """What a replayed prediction must be: one of the targets, or anything but the label."""
 
     label: int
-    target: int | None
+    targets: tuple[int, ...] | None = None
+    out_of_top: int | None = None
+    confidence: float | None = None
+
+    @classmethod
+    def by(cls, question: Question) -> Wanted:
+        targets = question.group if question.target is None else (question.target,)
+        return cls(question.label, targets, question.out_of_top, question.confidence)
 
     def accepts(self, predicted: int) -> bool:
-        return predicted == self.target if self.target is not None else predicted != self.label
+        return predicted in self.targets if self.targets is not None else predicted != self.label
 
     def won(self, scores: Image) -> bool:
         """Whether scores say so clearly: a tie, as of two saturated sigmoids, changes nobody's mind."""
         if not np.isfinite(scores).all():
             return False
-        if self.target is not None:
-            return bool(scores[self.target] > np.delete(scores, self.target).max())
-        return bool(np.delete(scores, self.label).max() > scores[self.label])
+        if self.out_of_top is not None:
+            return int((scores > scores[self.label]).sum()) >= self.out_of_top
+        mine = list(self.targets) if self.targets is not None else self.others(scores)
+        rivals = np.delete(scores, mine)
+        return bool(scores[mine].max() > rivals.max(initial=-np.inf))
+
+    def others(self, scores: Vector | Image) -> list[int]:
+        return [number for number in range(len(scores)) if number != self.label]
+
+    def held_at_first(self, scores: Image) -> bool:
+        """Whether the original image does already what is asked for; of a tie the first class is seen."""
+        if self.out_of_top is not None:
+            return self.won(scores)
+        return self.accepts(int(scores.argmax()))
+
+    def is_confident(self, scores: Vector) -> bool:
+        """Whether a softmax of the exact scores gives some class asked for the confidence."""
+        return self.confidence is None or self.confidence_of(scores) >= self.confidence
+
+    def confidence_of(self, scores: Vector) -> float:
+        """The largest softmax probability of a class that is asked for."""
+        mine = list(self.targets) if self.targets is not None else self.others(scores)
+        return float(softmax(scores)[mine].max())
+
+
+def softmax(scores: Vector) -> Vector:
+    shares = np.exp(scores - scores.max())
+    return np.asarray(shares / shares.sum())
 
 
 def towards(image: Image, centre: Vector) -> Image:

@@ -152,6 +152,9 @@ _NEEDED: dict[str, tuple[type, ...]] = {
     "sha256": (dict,),
 }
 
+# What records of earlier versions do not hold.
+_LATER: dict[str, type | tuple[type, ...]] = {"group": list, "out_of_top": int, "confidence": _NUMBER}
+
 
 def load_verdict(folder: str | Path) -> SavedVerdict:
     """Read a folder that `save_verdict` wrote."""
@@ -165,6 +168,11 @@ def load_verdict(folder: str | Path) -> SavedVerdict:
     for key, kinds in _NEEDED.items():
         if not isinstance(record, dict) or key not in record or not isinstance(record[key], kinds):
             raise InputError(f"{folder / RECORD} has no usable {key!r}: it is not a whole verdict.")
+    for key, kind in _LATER.items():
+        if record.get(key) is not None and not isinstance(record[key], kind):
+            raise InputError(f"{folder / RECORD} has no usable {key!r}: it is not a whole verdict.")
+    if not all(type(number) is int for number in record.get("group") or ()):
+        raise InputError(f"{folder / RECORD} has no usable 'group': it is not a whole verdict.")
     if [type(end) in _NUMBER for end in record["pixel_range"]] != [True, True]:
         raise InputError(f"{folder / RECORD} has no usable 'pixel_range': it is not a whole verdict.")
     if not isinstance(record.get("png"), (dict, type(None))):

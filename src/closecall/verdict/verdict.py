@@ -13,7 +13,7 @@ from closecall.question.effort import Effort
 from closecall.question.names import MethodName, NormName, Outputs, SolverName
 from closecall.question.question import Question
 from closecall.verdict.eight_bit import PngReplay
-from closecall.verdict.naming import class_named
+from closecall.verdict.naming import class_named, strength, wish
 
 Outcome = Literal["nearest", "adversarial", "robust", "unresolved"]
 
@@ -23,7 +23,9 @@ FOUND = (
     "seconds_by_stage", "nodes", "engine", "why",
     "replayed", "network_sha256", "tolerances", "notes", "png", "version",
 )  # fmt: skip
-ASKED = ("norm", "label", "target", "margin", "ratio", "outputs", "radius", "cap", "pixel_range")
+# What may be asked beside that, since later versions; None where it was not.
+ADDED = ("group", "out_of_top", "confidence")
+ASKED = ("norm", "label", "target", "margin", "ratio", "outputs", "radius", "cap", "pixel_range", *ADDED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +103,19 @@ class Verdict:
         return self.question.pixel_range
 
     @property
+    def group(self) -> tuple[int, ...] | None:
+        """The classes of which any will do; None where one class or any other was asked for."""
+        return self.question.group
+
+    @property
+    def out_of_top(self) -> int | None:
+        return self.question.out_of_top
+
+    @property
+    def confidence(self) -> float | None:
+        return self.question.confidence
+
+    @property
     def method(self) -> MethodName:
         return self.effort.method
 
@@ -124,13 +139,13 @@ class Verdict:
             )
         if self.outcome == "nearest":
             return (
-                f"Nearest: {self.norm} distance {self.distance:.6g} turns {before} into {after}; "
-                f"proven that none is nearer than {low}."
+                f"Nearest: {self.norm} distance {self.distance:.6g} turns {before} into {after}"
+                f"{strength(self.question)}; proven that none is nearer than {low}."
             )
         if self.outcome == "adversarial":
             return (
-                f"Adversarial: {self.norm} distance {self.distance:.6g} turns {before} into {after}; "
-                f"the nearest lies between {low} and {self.distance:.6g}."
+                f"Adversarial: {self.norm} distance {self.distance:.6g} turns {before} into {after}"
+                f"{strength(self.question)}; the nearest lies between {low} and {self.distance:.6g}."
             )
         if self.outcome == "robust":
             where = (
@@ -138,7 +153,7 @@ class Verdict:
                 if self.radius is None
                 else f"within {self.norm} distance {self.radius:.6g}"
             )
-            return f"Robust: proven that no image {where} changes the verdict by the margin {self.margin:g}."
+            return f"Robust: proven that no image {where} {wish(self.question, class_names)}."
         return f"Unresolved: proven only that no image is nearer than {low}; allow more time."
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ from closecall.ask.ideal import Ideal, ideal
 from closecall.ask.nearest import answer
 from closecall.ask.posing import Asked, pose
 from closecall.clock import Clock
+from closecall.question.checks import whole_number
 from closecall.question.effort import Effort
 from closecall.question.images import channels_first
 from closecall.verdict.saved import json_bytes, npy_bytes, verdict_files
@@ -28,7 +29,7 @@ def ask(
     """The answer as a page shows it, and the files of it that can be fetched."""
     opened(source)  # before the clock runs
     if task == "ideal":
-        found = ideal_of(tell, source, int(asked["target"] or 0), limit)
+        found = ideal_of(tell, source, whole_number("target", asked["target"]), limit)
         return ideal_answer(source, found, class_names)
     if image is None:
         raise TypeError(f"{task} is asked about an image")

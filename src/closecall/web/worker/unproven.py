@@ -11,7 +11,7 @@ import torch
 
 from closecall.arrays import Vector
 from closecall.ask.ideal import Ideal, leads_over_all
-from closecall.ask.posing import Asked, wanted_class
+from closecall.ask.posing import Asked, wanted_classes
 from closecall.attacks.gradient import climb_freely, find_witness
 from closecall.clock import Clock
 from closecall.compare.torch_attack import attackable, classify, replayed_in
@@ -37,7 +37,7 @@ def attack_capsules(
     taken = np.ascontiguousarray(fitted(image, network.input_shape))
     before = classify(network, taken)
     label = int(before.argmax())
-    target = wanted_class(asked.get("target", "any"), label, network.classes)
+    target, _ = wanted_classes(asked.get("target", "any"), label, network.classes)
     radius, cap = asked.get("radius"), asked.get("cap")
     question = Question(
         taken.ravel().astype(np.float64), label, network.classes, target,

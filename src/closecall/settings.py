@@ -492,6 +492,19 @@ class Confident:
 
 
 @dataclass(frozen=True)
+class Patches:
+    """One of many sets of pixels, such as a square anywhere (search/patches.py)."""
+
+    # Of the time that is left: for bounds over the whole image, and for each attack on a set. By trial.
+    share_for_first_bound: float = 0.1
+    share_for_attack: float = 0.01
+    # Sets that are attacked before any is searched, the most promising ones. By trial.
+    attacked_first: int = 12
+    # Of the time that is left, for one set: again with more for those that are left open. By trial.
+    shares_of_time: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0)
+
+
+@dataclass(frozen=True)
 class Solvers:
     """What steers solvers beside their own parameters (solvers/)."""
 
@@ -525,6 +538,7 @@ class Settings:
     properties: Properties = Properties()
     solvers: Solvers = Solvers()
     confident: Confident = Confident()
+    patches: Patches = Patches()
     # L1 by LPs, case by case: LPs close in seconds at half of the distance that they never close in one go.
     lp_radii: Radii = Radii(
         first=0.15, of_the_rest=0.0, of_the_proven=1.0, least=0.15, nearly_there=0.9,

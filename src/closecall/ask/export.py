@@ -38,6 +38,8 @@ def export_milp(
     if costs is not None and form != "paper":
         raise QueryError("the paper's costs are on every unit, so they need the form paper, got tight.")
     classifier, question = pose(Clock(math.inf), model, image, label, **asked)
+    if question.patch is not None or question.confidence is not None:
+        raise QueryError("a patch anywhere or a confidence takes more than one MILP: leave it out.")
     network, domain = network_asked(classifier, question), question.domain()
     if costs is None:
         network = balanced(network, domain)

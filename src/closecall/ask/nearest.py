@@ -5,23 +5,27 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from closecall.ask.deciding import decide, scores_of
-from closecall.ask.posing import network_asked, pose
+from closecall.ask.posing import More, network_asked, pose
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock, holding_interrupts_back, usable_threads
 from closecall.encoding.encode import Costs, check_costs
+from closecall.errors import QueryError
 from closecall.milp import OnProgress
 from closecall.question.effort import Effort
 from closecall.question.names import MethodName, NormName, Outputs, SolverName, Target
 from closecall.question.question import DEFAULT_MARGIN, Question
+from closecall.question.where import windows
 from closecall.readers import Classifier
 from closecall.search.confident import search_confidently
 from closecall.search.incumbent import OnWitness
 from closecall.search.methods import search
+from closecall.search.patches import search_patches
 from closecall.search.problem import Finding, Problem
 from closecall.verdict.replay import Replay, Wanted, replay
 from closecall.verdict.verdict import Verdict
@@ -42,8 +46,6 @@ def nearest(
     cap: float | None = None,
     margin: float = DEFAULT_MARGIN,
     ratio: float | None = None,
-    confidence: float | None = None,
-    out_of_top: int | None = None,
     radius: float | None = None,
     outputs: Outputs = "logits",
     pixel_range: tuple[float, float] = (0.0, 1.0),
@@ -55,6 +57,7 @@ def nearest(
     gap: float = Effort.gap,
     input_shape: tuple[int, ...] | None = None,
     on_progress: OnProgress | None = None,
+    **more: Unpack[More],
 ) -> Verdict:
     """Find the nearest image that the model classifies otherwise, and prove that none is nearer.
 
@@ -68,8 +71,6 @@ def nearest(
         cap: The most that any one pixel may change.
         margin: By how much the new class's score must lead.
         ratio: Instead of a margin: how many times as likely the new class must be.
-        confidence: Instead of a margin: the softmax probability that the new class must have, such as 0.9.
-        out_of_top: Instead of a target: let the label drop out of so many classes of the highest scores.
         radius: Look only within this distance; `robust` if nothing is there.
         outputs: "logits", or "relu" for a ReLU on the class scores, as the paper has it.
         pixel_range: The least and the largest value of a pixel.
@@ -82,13 +83,13 @@ def nearest(
         gap: The relative gap between distance and lower bound to stop at.
         input_shape: The shape of one image, for a model that leaves it open.
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
+        more: confidence, out_of_top, mask, also and patch, as docs/questions.md says.
     """
     effort, clock = Effort(method, solver, time_limit, threads, gap), Clock(time_limit)
     check_costs(costs)
     classifier, question = pose(
         clock, model, image, label, input_shape, target=target, norm=norm, cap=cap, margin=margin,
-        ratio=ratio, confidence=confidence, out_of_top=out_of_top, radius=radius, outputs=outputs,
-        pixel_range=pixel_range,
+        ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range, **more,
     )  # fmt: skip
     return answer(classifier, question, effort, clock, nearest=True, costs=costs, on_progress=on_progress)
 
@@ -104,8 +105,6 @@ def certify(
     cap: float | None = None,
     margin: float = DEFAULT_MARGIN,
     ratio: float | None = None,
-    confidence: float | None = None,
-    out_of_top: int | None = None,
     outputs: Outputs = "logits",
     pixel_range: tuple[float, float] = (0.0, 1.0),
     solver: SolverName = "highs",
@@ -114,6 +113,7 @@ def certify(
     threads: int = Effort.threads,
     input_shape: tuple[int, ...] | None = None,
     on_progress: OnProgress | None = None,
+    **more: Unpack[More],
 ) -> Verdict:
     """Is there any adversarial image within the radius? `adversarial`, `robust` or `unresolved`.
 
@@ -128,8 +128,6 @@ def certify(
         cap: The most that any one pixel may change.
         margin: By how much the new class's score must lead.
         ratio: Instead of a margin: how many times as likely the new class must be.
-        confidence: Instead of a margin: the softmax probability that the new class must have, such as 0.9.
-        out_of_top: Instead of a target: let the label drop out of so many classes of the highest scores.
         outputs: "logits", or "relu" for a ReLU on the class scores, as the paper has it.
         pixel_range: The least and the largest value of a pixel.
         solver: "highs", "scip", "gurobi" or "cplex", for what is left to a MILP solver.
@@ -139,12 +137,12 @@ def certify(
         threads: Threads of the search.
         input_shape: The shape of one image, for a model that leaves it open.
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
+        more: confidence, out_of_top, mask, also and patch, as docs/questions.md says.
     """
     effort, clock = Effort(method, solver, time_limit, threads), Clock(time_limit)
     classifier, question = pose(
         clock, model, image, label, input_shape, target=target, norm=norm, cap=cap, margin=margin,
-        ratio=ratio, confidence=confidence, out_of_top=out_of_top, radius=radius, outputs=outputs,
-        pixel_range=pixel_range,
+        ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range, **more,
     )  # fmt: skip
     return answer(classifier, question, effort, clock, nearest=False, on_progress=on_progress)
 
@@ -161,6 +159,8 @@ def answer(
     on_witness: OnWitness | None = None,
 ) -> Verdict:
     """Search, replay, decide; `on_witness` is shown each nearer image as it is found, before any replay."""
+    if costs is not None and question.patch is not None:
+        raise QueryError("the paper's costs are no distance, which a patch is compared by: leave one out.")
     log.info("asked for %s: %r, %r", "the nearest image" if nearest else "any image", question, effort)
     scores, wanted = classifier.scores(question.image), Wanted.by(question)
     predicted = int(scores.argmax())
@@ -195,9 +195,16 @@ def answer(
 
 def search_for(question: Question, problem: Problem, method: str) -> Finding:
     """Search in the way that the question needs."""
-    if question.confidence is not None:
-        return search_confidently(problem, method, question.confidence)
-    return search(problem, method)
+
+    def search_one(part: Problem) -> Finding:
+        if question.confidence is None:
+            return search(part, method)
+        return search_confidently(part, question.confidence, lambda within: search(within, method))
+
+    if question.patch is None:
+        return search_one(problem)
+    squares = [*windows(question.patch, problem.network.input_shape)]
+    return search_patches(problem, squares, search_one)
 
 
 def problem_of(
@@ -236,8 +243,9 @@ def replay_found(classifier: Classifier, question: Question, finding: Finding) -
     if finding.witness is None:
         return None
     network, wanted = network_asked(classifier, question), Wanted.by(question)
+    domain = finding.domain or question.domain()
     held = replay(
-        classifier, network, question.domain(), question.goal(), finding.witness,
+        classifier, network, domain, question.goal(), finding.witness,
         wanted.won, wanted.is_confident,
     )  # fmt: skip
     log.debug("replayed in float32: %s", "does not hold" if held is None else f"holds at {held.distance:.6g}")

@@ -14,13 +14,29 @@ from closecall.clock import Clock
 from closecall.errors import QueryError
 from closecall.network import Network
 from closecall.question.checks import check_classes, whole_number
-from closecall.question.images import fitted, picture_of, pixels_of
+from closecall.question.images import fitted, picture_of, picture_shape, pixels_of
 from closecall.question.names import NormName, Outputs, Target
 from closecall.question.question import Question, paper_target
+from closecall.question.where import mask_of
 from closecall.readers import Classifier, read
 
 
-class Asked(TypedDict, total=False):
+class More(TypedDict, total=False):
+    """What can be asked beside the usual.
+
+    `confidence`: the softmax probability that the new class must have. `out_of_top`: instead of a target, of
+    how many highest scores the label must drop out. `mask`: the pixels that may change. `also`: a budget in a
+    second norm, such as "linf:0.3". `patch`: only a square of so many pixels a side changes, anywhere.
+    """
+
+    confidence: float | None
+    out_of_top: int | None
+    mask: ArrayLike | Path | None
+    also: str | tuple[str, float] | None
+    patch: int | None
+
+
+class Asked(More, total=False):
     """What is asked about an image; whatever is left out is as `Question` has it."""
 
     target: Target
@@ -31,8 +47,6 @@ class Asked(TypedDict, total=False):
     ratio: float | None
     outputs: Outputs
     pixel_range: tuple[float, float]
-    out_of_top: int | None
-    confidence: float | None
 
 
 def pose(
@@ -49,11 +63,26 @@ def pose(
     classes = classifier.network.classes
     check_classes(classes)
     known = classifier.predict(pixels) if label is None else whole_number("label", label)
-    rest: dict[str, Any] = {key: value for key, value in asked.items() if key not in ("target", "radius")}
+    rest: dict[str, Any] = {
+        key: value for key, value in asked.items() if key not in ("target", "radius", "mask")
+    }
     wanted, group = wanted_classes(asked.get("target", "any"), known, classes)
     radius = asked.get("radius")
-    reach = math.inf if radius is None else radius
-    return classifier, Question(pixels.ravel(), known, classes, wanted, radius=reach, group=group, **rest)
+    reach, mask = math.inf if radius is None else radius, asked.get("mask")
+    question = Question(
+        pixels.ravel(), known, classes, wanted, radius=reach, group=group,
+        mask=None if mask is None else mask_of(mask, pixels.shape), **rest,
+    )  # fmt: skip
+    check_patch(question.patch, pixels.shape)
+    return classifier, question
+
+
+def check_patch(side: int | None, shape: tuple[int, ...]) -> None:
+    """Refuse a patch that is larger than the image, or of an image that is no picture."""
+    picture = picture_shape(shape)
+    if side is not None and (picture is None or side > min(picture[1:])):
+        said = "the image is no square picture" if picture is None else f"it has {picture[1]} x {picture[2]}"
+        raise QueryError(f"a patch of {side} x {side} pixels does not fit into the image: {said}.")
 
 
 def read_both(

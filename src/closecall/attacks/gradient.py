@@ -93,7 +93,7 @@ def climb(
         if best is not None or out_of_time(until):
             break
         target = domain.centre + domain.furthest(slopes)
-        points = points + (2.0 / (step + 3.0)) * (target - points) if domain.norm.name != "l0" else target
+        points = target if domain.sparse else points + (2.0 / (step + 3.0)) * (target - points)
     return best
 
 

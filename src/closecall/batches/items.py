@@ -95,6 +95,8 @@ class Plan:
             raise InputError(f"A batch asks for nearest or certify, not for {self.task!r}.")
         if self.task == "certify" and self.asked.get("radius") is None:
             raise InputError("Certify within which radius? Give one, such as 0.1 or 8/255.")
+        if not isinstance(self.asked.get("mask"), (str, type(None))):
+            raise InputError("A batch takes its mask as the name of a file: save the array with numpy.save.")
         part, parts = self.shard
         if not 1 <= part <= parts:
             raise InputError(f"A shard is a part such as 1/4 to 4/4, not {part}/{parts}.")

@@ -72,7 +72,7 @@ def settle(classifier: Classifier, items: Sequence[Item], effort: Effort) -> lis
     """One pass over a few images."""
     clock = Clock(math.inf)
     questions = [item.pose(classifier, clock) for item in items]
-    if any(question.norm != "linf" for question in questions):
+    if any(question.norm != "linf" or question.patch is not None for question in questions):
         return []
     scores = [classifier.scores(question.image) for question in questions]
     predicted = [int(seen.argmax()) for seen in scores]

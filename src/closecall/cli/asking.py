@@ -139,6 +139,8 @@ def meaning(options: QuestionOptions) -> Asked:
         asked.pop("outputs", None)
     if options.out_of_top is not None and options.target is None:
         asked.pop("target", None)
+    if options.mask is not None:
+        asked["mask"] = str(options.mask)
     if "target" in asked:
         asked["target"] = read_target(asked["target"])
     return cast("Asked", asked)

@@ -174,6 +174,30 @@ class QuestionOptions:
             rich_help_panel=QUESTION,
         ),
     ] = None
+    mask: Annotated[
+        Path | None,
+        typer.Option(
+            "--mask",
+            help="The pixels that may change: white in a picture, or not zero in an .npy file.",
+            rich_help_panel=QUESTION,
+        ),
+    ] = None
+    also: Annotated[
+        str | None,
+        typer.Option(
+            "--also",
+            help="A budget in a second norm, such as linf:0.3, l1:5 or l0:20.",
+            rich_help_panel=QUESTION,
+        ),
+    ] = None
+    patch: Annotated[
+        int | None,
+        typer.Option(
+            "--patch",
+            help="Change only a square of so many pixels a side, wherever it does the most.",
+            rich_help_panel=QUESTION,
+        ),
+    ] = None
     outputs: Annotated[
         str | None,
         typer.Option(

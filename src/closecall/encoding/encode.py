@@ -21,7 +21,7 @@ from closecall.network import Network
 from closecall.question.checks import check_number
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
-from closecall.question.norms import Movement
+from closecall.question.norms import Movement, Norm
 
 Form = Literal["paper", "tight"]
 
@@ -92,8 +92,21 @@ def encode_network(
     movement = domain.norm.encode(builder, domain.down, domain.up)
     if movement.distance is not None and np.isfinite(domain.radius):
         builder.add_rows(movement.distance, -np.inf, domain.radius)
+    if domain.budget is not None:
+        add_budget(builder, movement.shifts, domain, *domain.budget)
     pixels = movement.shifts + Expression.constants(domain.centre)
     return NetworkRows(builder, movement, pixels, encode_nodes(builder, pixels, network, bounds, form, last))
+
+
+def add_budget(
+    builder: ProgramBuilder, shifts: Expression, domain: Domain, norm: Norm, amount: float
+) -> None:
+    """The same shifts once more in a second norm, of which no more than an amount is spent."""
+    second = norm.encode(builder, domain.down, domain.up)
+    builder.add_rows(shifts - second.shifts, 0.0, 0.0)
+    if second.distance is None:
+        raise ValueError(f"{norm.name} has no linear distance")
+    builder.add_rows(second.distance, -np.inf, amount)
 
 
 def encode_nodes(

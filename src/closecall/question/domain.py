@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from closecall.arrays import OUTWARD, Vector
+from closecall.arrays import OUTWARD, Mask, Vector
 from closecall.question.norms import Norm
 
 
@@ -20,13 +20,17 @@ def in_float32(point: Vector, lower: Vector | float, upper: Vector | float) -> N
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """{ v : lower ≤ v ≤ upper, ‖v − centre‖ ≤ radius }, with the centre inside the box."""
+    """{ v : lower ≤ v ≤ upper, ‖v − centre‖ ≤ radius }, with the centre inside the box.
+
+    A `budget` is a ball in a second norm that cuts it once more: never L∞, which is a box, nor L2.
+    """
 
     centre: Vector
     lower: Vector
     upper: Vector
     norm: Norm
     radius: float = np.inf
+    budget: tuple[Norm, float] | None = None
 
     @property
     def down(self) -> Vector:
@@ -40,14 +44,45 @@ class Domain:
         return room if self.norm.name == "l0" else np.minimum(room, self.radius)
 
     def maximum(self, rows: Vector) -> Vector:
-        """An upper bound, exact but for outward rounding, on rows·v over the domain."""
+        """An upper bound on rows·v over the domain: exact but for outward rounding, and for a budget."""
         largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        value = rows @ self.centre + self.norm.most(rows, self.down, self.up, self.radius)
+        most = self.norm.most(rows, self.down, self.up, self.radius)
+        if self.budget is not None:
+            norm, amount = self.budget
+            most = np.minimum(most, norm.most(rows, self.down, self.up, amount))
+        value = rows @ self.centre + most
         return np.asarray(value + OUTWARD * (np.abs(rows) @ largest))
 
     def furthest(self, rows: Vector) -> Vector:
-        """The shifts from the centre that maximise rows·v over the domain."""
-        return self.norm.furthest(rows, self.down, self.up, self.radius)
+        """The shifts from the centre that maximise rows·v over the domain; with a budget, good ones."""
+        if self.budget is None:
+            return self.norm.furthest(rows, self.down, self.up, self.radius)
+        norm, amount = self.budget
+        if norm.name == "l0":
+            useful = norm.furthest(rows, self.down, self.up, amount) != 0
+            return self.norm.furthest(np.where(useful, rows, 0.0), self.down, self.up, self.radius)
+        if self.norm.name == "linf":
+            return norm.furthest(rows, self.down, self.up, amount)
+        shifts = self.norm.furthest(rows, self.down, self.up, self.radius)
+        lengths = norm.distance(shifts)[:, None]
+        return np.asarray(shifts * np.minimum(1.0, amount / np.maximum(lengths, amount)))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the number of pixels that change is limited: between two such points there need be none."""
+        return self.norm.name == "l0" or (self.budget is not None and self.budget[0].name == "l0")
+
+    def affords(self, point: Vector) -> bool:
+        """Whether a point keeps to the budget."""
+        if self.budget is None:
+            return True
+        norm, amount = self.budget
+        return float(norm.distance(np.asarray(point, dtype=np.float64).ravel() - self.centre)) <= amount
+
+    def only(self, allowed: Mask) -> Domain:
+        """The same where other pixels keep the value of the centre."""
+        lower, upper = (np.where(allowed, end, self.centre) for end in (self.lower, self.upper))
+        return replace(self, lower=lower, upper=upper)
 
     def box(self) -> tuple[Vector, Vector]:
         """The smallest box around the domain."""
@@ -60,11 +95,13 @@ class Domain:
         return float(self.norm.distance(np.asarray(point, dtype=np.float64).ravel() - self.centre))
 
     def pulled_inside(self, point: Vector) -> Vector:
-        """The point, or where the way to it leaves the ball: a solver's point may be a little outside."""
-        distance = self.distance(point)
-        if distance <= self.radius or self.norm.name == "l0":
-            return point
-        return np.asarray(self.centre + (self.radius / distance) * (1 - 1e-12) * (point - self.centre))
+        """The point, or where the way to it leaves the balls: a solver's point may be a little outside."""
+        share = 1.0
+        for norm, most in ((self.norm, self.radius), *([self.budget] if self.budget else [])):
+            length = float(norm.distance(np.asarray(point, dtype=np.float64).ravel() - self.centre))
+            if length > most and norm.name != "l0":
+                share = min(share, (most / length) * (1 - 1e-12))
+        return point if share == 1.0 else np.asarray(self.centre + share * (point - self.centre))
 
     def clip(self, point: Vector) -> Vector:
         """The nearest point of the box (not of the ball)."""

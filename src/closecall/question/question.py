@@ -21,6 +21,7 @@ from closecall.question.domain import Domain, in_float32
 from closecall.question.goal import Case, Goal
 from closecall.question.names import OUTPUT_NAMES, NormName, Outputs
 from closecall.question.norms import norm_named
+from closecall.question.where import budget_from, budget_of, mask_from
 
 DEFAULT_MARGIN = 0.001
 # What a score may fall short by, since solvers end on the margin and round: in all, and of the margin.
@@ -58,11 +59,15 @@ class Question:
     group: tuple[int, ...] | None = None
     out_of_top: int | None = None
     confidence: float | None = None
+    mask: str | None = None
+    also: str | None = None
+    patch: int | None = None
 
     def __post_init__(self) -> None:
         self._check_amounts()
         self._check_class_numbers()
         object.__setattr__(self, "norm", norm_named(self.norm).name)
+        self._check_where()
         # The model sees the image in float32, so that is the original which distances are measured from.
         object.__setattr__(self, "image", self._pixels_in_float32())
 
@@ -134,6 +139,15 @@ class Question:
             f"{MOST_CASES:,}: ask for fewer places.",
         )
 
+    def _check_where(self) -> None:
+        if self.mask is not None:
+            mask_from(self.mask, np.size(self.image))
+        if self.also is not None:
+            object.__setattr__(self, "also", budget_of(self.also))
+        if self.patch is not None:
+            object.__setattr__(self, "patch", whole_number("side of the patch", self.patch))
+            check(self.patch >= 1, f"the patch must be at least 1 pixel a side, got {self.patch}.")
+
     def _pixels_in_float32(self) -> Vector:
         low, high = pixel_limits(self.pixel_range)
         image = np.asarray(self.image, dtype=np.float64)
@@ -146,12 +160,22 @@ class Question:
         return in_float32(image, low, high).astype(np.float64)
 
     def domain(self) -> Domain:
-        """The box, the cap and the ball."""
+        """The box, the cap, the mask and the balls; of a patch, which may be anywhere, all of it."""
         centre = np.asarray(self.image, dtype=np.float64).ravel()
         reach = math.inf if self.cap is None else self.cap
         lower = np.maximum(self.pixel_range[0], centre - reach)
         upper = np.minimum(self.pixel_range[1], centre + reach)
-        return Domain(centre, lower, upper, norm_named(self.norm), self.radius)
+        norm, radius, budget = norm_named(self.norm), self.radius, None
+        if self.also is not None:
+            second, amount = budget_from(self.also)
+            if second.name == "linf":
+                lower, upper = np.maximum(lower, centre - amount), np.minimum(upper, centre + amount)
+            elif second.name == norm.name:
+                radius = min(radius, amount)
+            else:
+                budget = (second, amount)
+        domain = Domain(centre, lower, upper, norm, radius, budget)
+        return domain if self.mask is None else domain.only(mask_from(self.mask, len(centre)))
 
     def goal(self) -> Goal:
         """The cases; with a confidence, what every image that has it must reach."""

@@ -115,6 +115,10 @@ def is_small(problem: Problem) -> bool:
     return network.units <= settings.units_for_lps and network.input_size <= settings.pixels_for_lps
 
 
+def has_budget(problem: Problem) -> bool:
+    return problem.domain.budget is not None
+
+
 def suits_solver(problem: Problem) -> bool:
     norm = problem.domain.norm.name
     return norm == "l0" or (norm == "l2" and is_small(problem))
@@ -189,6 +193,11 @@ CLIMBS = Plan(
 
 TABLE = (
     MILP[0],
+    Plan(
+        has_budget,
+        ("linear bounds", "attack", "first bound", "solver"),
+        "two norms at once: a solver takes both as they are",
+    ),
     Plan(
         suits_solver,
         ("linear bounds", "attack", "first bound", "solver"),

@@ -23,8 +23,8 @@ from closecall.network import Network
 from closecall.question.goal import Case, Goal
 from closecall.search.auto import ATTACK
 from closecall.search.incumbent import is_closed
-from closecall.search.methods import search, search_by
-from closecall.search.parts import part_of
+from closecall.search.methods import search_by
+from closecall.search.parts import Searcher, part_of
 from closecall.search.problem import Finding, Problem
 
 ROUNDING = 1e-12  # by which a tangent's threshold is lowered: more than its logarithms are rounded by
@@ -40,12 +40,12 @@ class Best:
     nodes: int = 0
 
 
-def search_confidently(problem: Problem, method: str, confidence: float) -> Finding:
+def search_confidently(problem: Problem, confidence: float, search: Searcher) -> Finding:
     """Search within tangents, and add one wherever they are still too wide."""
     best, last, interrupted = Best(), Finding(None, 0.0), False
     with problem.clock.noting_interrupts():
         try:
-            for last in rounds(problem, method, confidence, best):
+            for last in rounds(problem, confidence, best, search):
                 if last.interrupted:
                     interrupted = True
                     break
@@ -53,22 +53,25 @@ def search_confidently(problem: Problem, method: str, confidence: float) -> Find
             interrupted = True
     return replace(
         last, witness=best.witness, lower=best.lower, nodes=best.nodes, interrupted=interrupted,
-        notes=tuple(problem.notes),
+        notes=tuple(dict.fromkeys(problem.notes)), why=tuple(dict.fromkeys(problem.why)),
     )  # fmt: skip
 
 
-def rounds(problem: Problem, method: str, confidence: float, best: Best) -> Iterator[Finding]:
+def rounds(problem: Problem, confidence: float, best: Best, search: Searcher) -> Iterator[Finding]:
     """What each search within tangents has found, until the gap is closed or the time is over."""
     settings = problem.settings.confident
     begin_by_attack(problem, confidence, best)
     goal = problem.goal
     for _ in range(settings.most_tangents):
         domain = problem.domain.within(best.distance)
-        found = search(part_of(problem, settings.share_of_time, goal=goal, domain=domain), method)
+        found = search(part_of(problem, settings.share_of_time, goal=goal, domain=domain))
         best.nodes += found.nodes
         best.lower = max(best.lower, min(found.lower, best.distance))
         if found.witness is not None:
             keep_if_confident(problem, found.witness, confidence, best)
+        if problem.on_progress is not None:
+            lower = min(best.lower, best.distance)
+            problem.on_progress(lower, best.distance, best.nodes, problem.clock.seconds)
         yield found
         settled = best.witness is not None and (
             not problem.nearest or is_closed(best.lower, best.distance, problem.gap)

@@ -99,7 +99,7 @@ class Incumbent:
             return False
         image = self.domain.pulled_inside(self.domain.clip(np.asarray(image, dtype=np.float64).ravel()))
         distance = self.domain.distance(image)
-        if distance >= self.distance or distance > self.domain.radius:
+        if distance >= self.distance or distance > self.domain.radius or not self.domain.affords(image):
             return False
         if not self.goal.reached(self.network.forward(image[None]))[0]:
             return False

@@ -64,7 +64,7 @@ def solve_rest(problem: Problem) -> None:
 
     In L∞ a box at a time first, then for the distance itself.
     """
-    if problem.domain.norm.name == "linf":
+    if problem.domain.norm.name == "linf" and problem.domain.budget is None:
         solve_boxes(problem, problem.clock.share(problem.settings.milp.share_for_boxes))
         if problem.incumbent.settled or problem.clock.left <= 0:
             return
@@ -155,7 +155,7 @@ def keep_solution(problem: Problem, domain: Domain, encoding: Encoding, solution
 def offer_solution(problem: Problem, pixels: Vector) -> None:
     domain = problem.domain
     pixels = domain.clip(pixels)
-    if domain.norm.name == "l0":
+    if domain.sparse:
         pixels = np.where(np.abs(pixels - domain.centre) <= CHANGED, domain.centre, pixels)
     # An L2 ball is in no row of the model, so a solver's point may lie outside it.
     if domain.distance(pixels) <= domain.radius * (1 + SOLVER_TOLERANCE):

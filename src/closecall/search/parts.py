@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from closecall.clock import Clock
-from closecall.search.problem import Problem
+from closecall.search.problem import Finding, Problem
+
+Searcher = Callable[[Problem], Finding]
+
+
+class PartOfClock(Clock):
+    """A share of the time that another clock has left; what is at work is seen on both."""
+
+    def __init__(self, whole: Clock, share: float) -> None:
+        self.whole = whole
+        super().__init__(share * whole.left)
+        self.by_stage = whole.by_stage
+
+    @property
+    def at_work(self) -> str:
+        return self.whole.at_work
+
+    @at_work.setter
+    def at_work(self, stage: str) -> None:
+        if stage:
+            self.whole.at_work = stage
 
 
 def part_of(problem: Problem, share: float, **changed: Any) -> Problem:
     """A problem like another, but for what is changed, with a share of the time that is left.
 
-    Stages, notes and reasons are written to those of the whole.
+    Notes and reasons are written to those of the whole; its interval is the whole's own to tell.
     """
-    clock = Clock(share * problem.clock.left)
-    clock.by_stage = problem.clock.by_stage
-    return replace(problem, clock=clock, _bounded=[], _within=[], **changed)
+    quiet: dict[str, Any] = {"on_progress": None, "on_witness": None, "_bounded": [], "_within": []}
+    return replace(problem, clock=PartOfClock(problem.clock, share), **{**quiet, **changed})

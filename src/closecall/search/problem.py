@@ -107,3 +107,4 @@ class Finding:
     notes: tuple[str, ...] = ()
     engine: str = ""
     why: tuple[str, ...] = ()
+    domain: Domain | None = None  # where the witness was looked for, if in a part of the question's domain

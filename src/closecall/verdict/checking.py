@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from closecall.arrays import Image
 from closecall.data.pictures import read_picture
 from closecall.errors import DataError
-from closecall.question.images import fitted
+from closecall.question.images import channels_first, fitted
 from closecall.question.norms import norm_named
+from closecall.question.where import budget_from, budget_of, mask_from
 from closecall.readers.classifier import Classifier
 from closecall.verdict.eight_bit import enlarge, from_steps, judge, to_steps, why_no_png
 from closecall.verdict.replay import Wanted
@@ -52,7 +53,8 @@ def check_claims(saved: SavedVerdict, classifier: Classifier, *, files: bool = F
             return [*checks, Check(False, f"{name} has shape {image.shape}, the model takes {shape}.")]
     checks += check_predictions(saved, classifier)
     if saved.witness is not None:
-        checks += [*check_box(saved, saved.witness), check_distance(saved, saved.witness)]
+        checks += [*check_box(saved, saved.witness), *check_where(saved, saved.witness, shape)]
+        checks += [check_distance(saved, saved.witness)]
         checks += check_png(saved, saved.witness, classifier) if files else []
     return [*checks, check_outcome(saved)]
 
@@ -145,6 +147,27 @@ def check_box(saved: SavedVerdict, witness: Image) -> list[Check]:
         largest = float(np.abs(shift(saved, witness)).max(initial=0.0))
         sentence = f"no pixel changes by more than {largest:.6g}, the cap is {cap:g}."
         checks.append(Check(largest <= cap + 2 * ROUNDING, sentence))
+    return checks
+
+
+def check_where(saved: SavedVerdict, witness: Image, shape: tuple[int, ...]) -> list[Check]:
+    """Only pixels of the mask or of one patch change, and no more than the budget, if any was asked for."""
+    record, moved, checks = saved.record, shift(saved, witness), []
+    if record.get("mask") is not None:
+        outside = int((moved[~mask_from(record["mask"], witness.size)] != 0).sum())
+        checks.append(Check(outside == 0, f"{outside} pixels outside the mask change."))
+    if record.get("also") is not None:
+        norm, amount = budget_from(budget_of(record["also"]))
+        spent = float(norm.distance(moved))
+        allowed = float(norm.distance(np.full(witness.size, 2 * ROUNDING))) if norm.name != "l0" else 0.0
+        sentence = f"the {norm.name} distance is {spent:.6g}, {amount:g} was the most."
+        checks.append(Check(spent <= amount + allowed, sentence))
+    if record.get("patch") is not None:
+        places = np.argwhere(channels_first(moved.reshape(shape)).any(axis=0))
+        sides = np.ptp(places, axis=0) + 1 if len(places) else np.zeros(2, dtype=int)
+        sentence = f"the pixels that change fit into {sides[0]} x {sides[1]}, a patch of {record['patch']}"
+        holds = bool((sides <= record["patch"]).all())
+        checks.append(Check(holds, f"{sentence} x {record['patch']} was asked for."))
     return checks
 
 

@@ -48,18 +48,19 @@ def replay(
     _, slopes = slack_and_gradient(network, Goal((reached,)), witness[None])
     reach = float(np.abs(shift).max(initial=0.0)) or 1.0
     directions = np.sign(slopes[0])
-    if domain.norm.name == "l0":
+    if domain.sparse:
         # One more pixel would be one step further, but how far those go that change is free.
         directions[shift == 0] = 0.0
         reach = float((domain.upper - domain.lower).max())
     for push in (0.0, *PUSHES):
         moved = domain.clip(witness + push * reach * directions)
         image = in_float32(moved, domain.lower, domain.upper)
-        if domain.distance(image.astype(np.float64)) > domain.radius:
+        exact = image.astype(np.float64)
+        if domain.distance(exact) > domain.radius or not domain.affords(exact):
             image = towards(image, domain.centre)
         image = image.reshape(classifier.network.input_shape)
         distance = domain.distance(image.astype(np.float64))
-        if distance > domain.radius:
+        if distance > domain.radius or not domain.affords(image.astype(np.float64)):
             break
         seen = [engine(image[None])[0] for engine in classifier.engines.values()]
         exact = classifier.network.forward(image[None].astype(np.float64))[0]

@@ -153,7 +153,14 @@ _NEEDED: dict[str, tuple[type, ...]] = {
 }
 
 # What records of earlier versions do not hold.
-_LATER: dict[str, type | tuple[type, ...]] = {"group": list, "out_of_top": int, "confidence": _NUMBER}
+_LATER: dict[str, type | tuple[type, ...]] = {
+    "group": list,
+    "out_of_top": int,
+    "confidence": _NUMBER,
+    "mask": str,
+    "also": str,
+    "patch": int,
+}
 
 
 def load_verdict(folder: str | Path) -> SavedVerdict:

@@ -24,7 +24,7 @@ FOUND = (
     "replayed", "network_sha256", "tolerances", "notes", "png", "version",
 )  # fmt: skip
 # What may be asked beside that, since later versions; None where it was not.
-ADDED = ("group", "out_of_top", "confidence")
+ADDED = ("group", "out_of_top", "confidence", "mask", "also", "patch")
 ASKED = ("norm", "label", "target", "margin", "ratio", "outputs", "radius", "cap", "pixel_range", *ADDED)
 
 
@@ -114,6 +114,19 @@ class Verdict:
     @property
     def confidence(self) -> float | None:
         return self.question.confidence
+
+    @property
+    def mask(self) -> str | None:
+        """The pixels that may change, as ranges of their places in the flat image; None for all."""
+        return self.question.mask
+
+    @property
+    def also(self) -> str | None:
+        return self.question.also
+
+    @property
+    def patch(self) -> int | None:
+        return self.question.patch
 
     @property
     def method(self) -> MethodName:

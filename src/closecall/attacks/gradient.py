@@ -23,6 +23,7 @@ def find_witness(
     domain: Domain,
     goal: Goal,
     *,
+    nearest: bool = True,
     seed: int = 0,
     until: float = np.inf,
     on_witness: Callable[[Vector], object] | None = None,
@@ -30,13 +31,15 @@ def find_witness(
 ) -> Vector | None:
     """The nearest image found in the domain that reaches the goal, or None; `until` is a perf_counter.
 
+    Unless the `nearest` is wanted, the whole domain is tried at once, and the first image is the answer.
     `on_witness` is shown each image that is nearer than the last.
     """
     generator = np.random.default_rng(seed)
     best: Vector | None = None
     if out_of_time(until):
         return None
-    radius = first_radius(network, domain, goal, settings)
+    whole = min(domain.radius, widest(domain))
+    radius = first_radius(network, domain, goal, settings) if nearest else whole
     misses = 0
     while misses < settings.failed_climbs and not out_of_time(until):
         found = climb(network, domain.within(radius), goal, generator, until, settings.steps)
@@ -44,10 +47,12 @@ def find_witness(
             best, misses = pull_back(network, domain, goal, found, until, settings), 0
             if on_witness is not None:
                 on_witness(best)
+            if not nearest:
+                break
             radius = domain.distance(best) * settings.next_radius_share
             if domain.norm.name == "l0":
                 radius = domain.distance(best) - 1
-        elif best is not None or radius >= min(domain.radius, widest(domain)):
+        elif best is not None or radius >= whole:
             misses += 1
         else:
             radius = min(settings.growth * radius, widest(domain))

@@ -1,13 +1,17 @@
 """Questions asked by many processes, of this machine or of a Dask cluster.
 
 The coordinating process hands out a few questions at a time and keeps the answers; workers keep nothing.
-Models reach each worker once. A question whose worker dies is suspected and asked again when nothing else is
-under way, so that no other can be blamed; the third death makes it `crashed`.
+Questions that are answered in milliseconds travel in parcels. Models reach each worker once. A question whose
+worker dies is suspected and asked again when nothing else is under way, so that no other can be blamed; the
+third death makes it `crashed`.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
+import math
+import pickle
 import queue
 import time
 import uuid
@@ -27,13 +31,15 @@ from closecall.batches.asking import OnInterval
 from closecall.batches.choosing import Where, processes
 from closecall.batches.items import Contender, Item
 from closecall.batches.stopping import Stop
-from closecall.batches.worker import SendModels, Sent, ask_here, stop_all
+from closecall.batches.worker import SECONDS_TOGETHER, SendModels, Sent, ask_here, stop_all
 from closecall.errors import ClusterError, InputError
 from closecall.question.effort import Effort
 
 DEATHS = 3  # of its worker, before a question is given up
-AT_ONCE = 2  # questions for each thread of a worker: one that runs, one that waits
+AT_ONCE = 2  # parcels for each thread of a worker: one that runs, one that waits
 LEAST_AT_ONCE = 4  # also while a cluster has no worker yet: one that grows by need must see a need
+MOST_TOGETHER = 8  # quick questions in a parcel
+OF_THE_LAST = 0.1  # share of the last answer in the mean of the seconds that answers take
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_BETWEEN_COUNTS = 2.0  # of a cluster's threads, which come and go
 SECONDS_TO_CONNECT = 10
@@ -113,15 +119,17 @@ class HandingOut:
     batch: str = field(default_factory=lambda: f"closecall-{uuid.uuid4().hex}")
     waiting: deque[Item] = field(default_factory=deque)
     suspected: deque[Item] = field(default_factory=deque)
-    under_way: dict[str, tuple[Item, Future]] = field(default_factory=dict)
+    under_way: dict[str, tuple[dict[str, Item], Future]] = field(default_factory=dict)  # parcels by name
+    mean_seconds: float = math.inf  # of the answers so far, the last ones counting most
     deaths: Counter[str] = field(default_factory=Counter)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
     news: queue.SimpleQueue[tuple[str, Any]] = field(default_factory=queue.SimpleQueue)
     counted: tuple[float, int] = (-SECONDS_BETWEEN_COUNTS, 0)
 
     def all(self, items: Sequence[Item], models: dict[str, Sent]) -> Iterator[Reply]:
         """Every answer as it comes."""
         self.waiting.extend(items)
-        self.client.subscribe_topic(self.batch, lambda event: self.news.put(("interval", event[1])))
+        self.client.subscribe_topic(self.batch, lambda event: self.news.put(event[1]))
         self.client.register_plugin(SendModels(models, ignore_interrupts=self.local), name=self.batch)
         stopping = False
         try:
@@ -141,15 +149,20 @@ class HandingOut:
     def hand_out(self) -> None:
         """Keep every worker busy; a suspect is asked when it is alone."""
         if not self.waiting and self.suspected and not self.under_way:
-            self.submit(self.suspected.popleft())
+            self.submit([self.suspected.popleft()])
         while self.waiting and len(self.under_way) < self.most_at_once():
-            self.submit(self.waiting.popleft())
+            self.submit([self.waiting.popleft() for _ in range(self.worth_a_parcel())])
 
-    def submit(self, item: Item) -> None:
-        name = f"{self.batch}-{item.key}-{self.deaths[item.key]}"
-        future = self.client.submit(ask_here, item, self.effort, self.batch, key=name, pure=False)
-        self.under_way[item.key] = item, future
-        future.add_done_callback(lambda _, key=item.key: self.news.put(("done", key)))
+    def worth_a_parcel(self) -> int:
+        """How many questions go together: more than one if they are quick, and never all that are left."""
+        quick = int(min(MOST_TOGETHER, SECONDS_TOGETHER / self.mean_seconds)) if self.mean_seconds else 1
+        return max(1, min(quick, len(self.waiting) // self.most_at_once()))
+
+    def submit(self, items: Sequence[Item]) -> None:
+        name = f"{self.batch}-{items[0].key}-{next(self.numbers)}"
+        future = self.client.submit(ask_here, items, self.effort, self.batch, key=name, pure=False)
+        self.under_way[name] = {item.key: item for item in items}, future
+        future.add_done_callback(lambda _: self.news.put(("done", name)))
 
     def most_at_once(self) -> int:
         """As many as all threads can take, counted now and then."""
@@ -164,27 +177,52 @@ class HandingOut:
         with suppress(queue.Empty):
             kind, told = self.news.get(timeout=SECONDS_BETWEEN_LOOKS)
             if kind == "interval":
-                if told[0] in self.under_way:
+                if self.parcel_with(told[0]) is not None:
                     self.tell(*told)
-            elif (reply := self.taken(told)) is not None:
-                yield reply
+            elif kind == "replies":
+                yield from self.taken_out(pickle.loads(told))  # noqa: S301 (from our own workers)
+            else:
+                yield from self.opened(told)
             return
         if self.client.status != "running":
             raise self.gone()
 
-    def taken(self, key: str) -> Reply | None:
-        """What became of a question that is no longer under way."""
-        item, future = self.under_way.pop(key)
-        alone = not self.under_way and not self.waiting
+    def parcel_with(self, key: str) -> dict[str, Item] | None:
+        """The questions of the parcel that a question travels in."""
+        return next((items for items, _ in self.under_way.values() if key in items), None)
+
+    def taken_out(self, replies: Sequence[Reply]) -> Iterator[Reply]:
+        """Answers, each given once, out of parcels that are under way."""
+        for reply in replies:
+            parcel = self.parcel_with(reply.key)
+            if parcel is not None:
+                del parcel[reply.key]
+                if reply.verdict is not None:
+                    seconds, mean = reply.verdict.seconds, self.mean_seconds
+                    self.mean_seconds = mean + OF_THE_LAST * (seconds - mean) if mean < math.inf else seconds
+                yield reply
+
+    def opened(self, name: str) -> Iterator[Reply]:
+        """What became of a parcel: its answers; what is left in it waits again, unless its worker died."""
+        items, future = self.under_way[name]
+        alone = len(self.under_way) == 1 and not self.waiting and len(items) == 1
         if future.status == "finished":
             # Its value is small and on a worker: what takes longer than this is not coming.
-            reply: Reply | str | None = future.result(timeout=SECONDS_TO_CONNECT)
-            if isinstance(reply, str):
-                raise self.unable(reply)
-            return reply
+            replies: list[Reply] | str = future.result(timeout=SECONDS_TO_CONNECT)
+            if isinstance(replies, str):
+                raise self.unable(replies)
+            yield from self.taken_out(replies)
+            if not self.stop.pressed:
+                self.waiting.extendleft(reversed(items.values()))
+            del self.under_way[name]
+            return
+        del self.under_way[name]
         error = future.exception() if future.status == "error" else None
         if isinstance(error, KilledWorker):
-            return self.blamed(item, error, alone)
+            for item in items.values():
+                if (reply := self.blamed(item, error, alone)) is not None:
+                    yield reply
+            return
         if error is None or self.client.status != "running":
             raise self.gone()
         raise self.unable(f"{type(error).__name__}: {error}") from error

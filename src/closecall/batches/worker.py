@@ -7,7 +7,8 @@ import pickle
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ from closecall.models.folders import model_files
 from closecall.models.zoo import ZOO_PREFIX
 from closecall.question.effort import Effort
 from closecall.readers import Classifier, read
+
+SECONDS_TOGETHER = 0.1  # quick questions are asked together for so long: a message costs milliseconds
 
 
 @dataclass(frozen=True)
@@ -108,24 +111,36 @@ def classifier_of(fingerprint: str) -> Classifier:
     return CLASSIFIERS[fingerprint]
 
 
-def ask_here(item: Item, effort: Effort, batch: str) -> Reply | str | None:
-    """Answer a question, or say why this worker cannot.
+def ask_here(items: Sequence[Item], effort: Effort, batch: str) -> list[Reply] | str:
+    """Answer questions for as long as they are quick, at least one, or say why this worker cannot.
 
-    None where the batch was stopped before anything was known.
+    Answers do not wait for a question that turns out to be hard: they are sent ahead of its first interval.
+    Fewer answers than questions: time was over, or the batch was stopped before anything was known.
     """
     worker = get_worker()
+    replies: list[Reply] = []
+    sent = 0
 
     def tell(*interval: Any) -> None:
-        worker.log_event(batch, interval)
+        nonlocal sent
+        if len(replies) > sent:
+            worker.log_event(batch, ("replies", pickle.dumps(replies[sent:])))
+            sent = len(replies)
+        worker.log_event(batch, ("interval", interval))
 
-    clock = StoppableClock(effort.time_limit)
+    began = time.perf_counter()
     try:
-        with running(item.key, clock, batch):
-            return ask(classifier_of(item.network), item, effort, clock, tell)
+        for item in items:
+            if replies and time.perf_counter() - began > SECONDS_TOGETHER:
+                break
+            clock = StoppableClock(effort.time_limit)
+            with running(item.key, clock, batch):
+                replies.append(ask(classifier_of(item.network), item, effort, clock, tell))
     except KeyboardInterrupt:
-        return None
+        pass
     except Exception as error:  # as a sentence: not every error finds its way back
         return f"{type(error).__name__}: {error}"
+    return replies[sent:]
 
 
 @contextmanager

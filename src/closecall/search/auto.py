@@ -41,14 +41,17 @@ class Plan:
 
 
 def attack(problem: Problem) -> None:
-    """Look for a witness by gradients."""
-    clock, settings = problem.clock, problem.settings
+    """Look for a witness by gradients, for the cases that bounds leave open."""
+    clock, settings, incumbent = problem.clock, problem.settings, problem.incumbent
+    left = np.array(incumbent.proven) < incumbent.wanted
+    cases = tuple(case for case, is_open in zip(problem.goal.cases, left, strict=True) if is_open)
     with clock.stage("attack"):
         until = clock.share(settings.auto.share_for_attack)
         find_witness(
             problem.network,
             problem.domain,
-            problem.goal,
+            replace(problem.goal, cases=cases),
+            nearest=problem.nearest,
             until=until,
             on_witness=problem.incumbent.offer,
             settings=settings.attack,

@@ -505,6 +505,17 @@ class Patches:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Boxes of one or two numbers (search/cells.py)."""
+
+    # Points of the first grid in each direction, for one number and for two: enough to hit the classes that a
+    # change leads through. By trial.
+    grid: tuple[int, int] = (513, 49)
+    # Values of the network that are kept at once while the grid is tried.
+    values_at_once: int = 1_000_000
+
+
+@dataclass(frozen=True)
 class Solvers:
     """What steers solvers beside their own parameters (solvers/)."""
 
@@ -539,6 +550,7 @@ class Settings:
     solvers: Solvers = Solvers()
     confident: Confident = Confident()
     patches: Patches = Patches()
+    cells: Cells = Cells()
     # L1 by LPs, case by case: LPs close in seconds at half of the distance that they never close in one go.
     lp_radii: Radii = Radii(
         first=0.15, of_the_rest=0.0, of_the_proven=1.0, least=0.15, nearly_there=0.9,

@@ -59,7 +59,16 @@ def decide(
         scores_after=None if witness is None else scores_of(classifier, witness),
         notes=(*classifier.notes, *notes_on(finding, replayed, costs), *notes_on_meaning(question)),
         png=png,
+        amounts=amounts_of(question, replayed),
     )
+
+
+def amounts_of(question: Question, replayed: Replay | None) -> dict[str, float] | None:
+    """The numbers that a change takes to the witness, by name."""
+    changed = question.changed()
+    if changed is None or replayed is None or replayed.amounts is None:
+        return None
+    return dict(zip(changed.names, replayed.amounts.tolist(), strict=True))
 
 
 def judged(
@@ -76,9 +85,11 @@ def judged(
 
 
 def rounding(question: Question, replayed: Replay) -> float:
-    """How far rounding the original and the witness to float32 can move their distance."""
+    """How far rounding the original and the witness to float32 can move their distance: no change's size."""
     if question.norm == "l0":
         return 0.0
+    if question.change is not None:
+        return 1e-9
     largest = np.maximum(np.abs(question.image), np.abs(replayed.image.ravel().astype(np.float64)))
     return float(question.domain().norm.distance(largest * 2.0**-23)) + 1e-9
 

@@ -30,7 +30,8 @@ def export_milp(
 
     `paper` has interval bounds and a binary for every unit; `tight` has linear bounds and a binary only where
     they leave a choice, and what is decided within the radius is folded away. `asked` is what `nearest`
-    takes: target, norm, radius, cap, margin, ratio, outputs, pixel_range.
+    takes: target, norm, radius, cap, margin, ratio, outputs, pixel_range. With a change, its numbers are
+    what the MILP has in the place of pixels.
     """
     if form not in ("tight", "paper"):
         raise QueryError(f"the form must be tight or paper, got {form!r}.")

@@ -22,9 +22,10 @@ from closecall.question.names import MethodName, NormName, Outputs, SolverName, 
 from closecall.question.question import DEFAULT_MARGIN, Question
 from closecall.question.where import windows
 from closecall.readers import Classifier
+from closecall.search.auto import CHANGE
 from closecall.search.confident import search_confidently
 from closecall.search.incumbent import OnWitness
-from closecall.search.methods import search
+from closecall.search.methods import METHODS, search_by
 from closecall.search.patches import search_patches
 from closecall.search.problem import Finding, Problem
 from closecall.verdict.replay import Replay, Wanted, replay
@@ -83,7 +84,7 @@ def nearest(
         gap: The relative gap between distance and lower bound to stop at.
         input_shape: The shape of one image, for a model that leaves it open.
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
-        more: confidence, out_of_top, mask, also and patch, as docs/questions.md says.
+        more: confidence, out_of_top, mask, also, patch and change, as docs/questions.md says.
     """
     effort, clock = Effort(method, solver, time_limit, threads, gap), Clock(time_limit)
     check_costs(costs)
@@ -137,7 +138,7 @@ def certify(
         threads: Threads of the search.
         input_shape: The shape of one image, for a model that leaves it open.
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
-        more: confidence, out_of_top, mask, also and patch, as docs/questions.md says.
+        more: confidence, out_of_top, mask, also, patch and change, as docs/questions.md says.
     """
     effort, clock = Effort(method, solver, time_limit, threads), Clock(time_limit)
     classifier, question = pose(
@@ -159,8 +160,9 @@ def answer(
     on_witness: OnWitness | None = None,
 ) -> Verdict:
     """Search, replay, decide; `on_witness` is shown each nearer image as it is found, before any replay."""
-    if costs is not None and question.patch is not None:
-        raise QueryError("the paper's costs are no distance, which a patch is compared by: leave one out.")
+    if costs is not None and (question.patch is not None or question.change is not None):
+        named = "a change is measured" if question.patch is None else "a patch is compared"
+        raise QueryError(f"the paper's costs are no distance, which {named} by: leave one out.")
     log.info("asked for %s: %r, %r", "the nearest image" if nearest else "any image", question, effort)
     scores, wanted = classifier.scores(question.image), Wanted.by(question)
     predicted = int(scores.argmax())
@@ -169,7 +171,7 @@ def answer(
         pixels = question.image.astype(np.float32).reshape(classifier.network.input_shape)
         finding, replayed = (
             Finding(question.image, 0.0, engine="the model itself"),
-            Replay(pixels, 0.0, predicted, ()),
+            Replay(pixels, 0.0, predicted, (), question.domain().centre),
         )
     else:
         with clock.stage("read"):
@@ -196,10 +198,12 @@ def answer(
 def search_for(question: Question, problem: Problem, method: str) -> Finding:
     """Search in the way that the question needs."""
 
+    table = CHANGE if question.change is not None and method == "auto" else METHODS[method]
+
     def search_one(part: Problem) -> Finding:
         if question.confidence is None:
-            return search(part, method)
-        return search_confidently(part, question.confidence, lambda within: search(within, method))
+            return search_by(part, table)
+        return search_confidently(part, question.confidence, lambda within: search_by(within, table))
 
     if question.patch is None:
         return search_one(problem)
@@ -246,7 +250,7 @@ def replay_found(classifier: Classifier, question: Question, finding: Finding) -
     domain = finding.domain or question.domain()
     held = replay(
         classifier, network, domain, question.goal(), finding.witness,
-        wanted.won, wanted.is_confident,
+        wanted.won, wanted.is_confident, question.changed(),
     )  # fmt: skip
     log.debug("replayed in float32: %s", "does not hold" if held is None else f"holds at {held.distance:.6g}")
     return held

@@ -15,7 +15,7 @@ from closecall.errors import QueryError
 from closecall.network import Network
 from closecall.question.checks import check_classes, whole_number
 from closecall.question.images import fitted, picture_of, picture_shape, pixels_of
-from closecall.question.names import NormName, Outputs, Target
+from closecall.question.names import ChangeName, NormName, Outputs, Target
 from closecall.question.question import Question, paper_target
 from closecall.question.where import mask_of
 from closecall.readers import Classifier, read
@@ -27,6 +27,7 @@ class More(TypedDict, total=False):
     `confidence`: the softmax probability that the new class must have. `out_of_top`: instead of a target, of
     how many highest scores the label must drop out. `mask`: the pixels that may change. `also`: a budget in a
     second norm, such as "linf:0.3". `patch`: only a square of so many pixels a side changes, anywhere.
+    `change`: "brightness", "contrast" or "brightness+contrast", whose size is the distance.
     """
 
     confidence: float | None
@@ -34,6 +35,7 @@ class More(TypedDict, total=False):
     mask: ArrayLike | Path | None
     also: str | tuple[str, float] | None
     patch: int | None
+    change: ChangeName | None
 
 
 class Asked(More, total=False):
@@ -125,6 +127,7 @@ def wanted_class(target: int | str, label: int, classes: int) -> int | None:
 
 
 def network_asked(classifier: Classifier, question: Question) -> Network:
-    """The network whose outputs are asked about: its scores, or a ReLU of them."""
-    network = classifier.network
-    return network if question.outputs == "logits" else network.with_relu_outputs()
+    """The network whose outputs are asked about: its scores, or a ReLU of them; what a change reads first."""
+    network, changed = classifier.network, question.changed()
+    network = network if question.outputs == "logits" else network.with_relu_outputs()
+    return network if changed is None else changed.before(network)

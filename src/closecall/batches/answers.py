@@ -64,7 +64,8 @@ def verdict_from(record: Mapping[str, Any], image: Image, witness: Image | None)
     asked: dict[str, Any] = {name: record.get(name) if name in ADDED else record[name] for name in ASKED}
     asked["radius"] = math.inf if asked["radius"] is None else asked["radius"]
     asked["pixel_range"] = tuple(asked["pixel_range"])
-    found = {name: record[name] for name in FOUND}
+    known = {"amounts": None, **record}  # which earlier versions knew nothing of
+    found = {name: known[name] for name in FOUND}
     found["lower_bound"] = math.inf if found["lower_bound"] is None else found["lower_bound"]
     found["why"], found["notes"] = tuple(found["why"]), tuple(found["notes"])
     found["png"] = None if png is None else PngReplay(**png)

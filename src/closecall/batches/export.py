@@ -35,12 +35,12 @@ def export(rows: Iterable[Row], path: Path) -> int:
 
 
 def as_csv(rows: list[Row]) -> bytes:
-    """Lists, as the pixel range is one, in JSON."""
+    """Lists, as the pixel range is one, and what has names in JSON."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
     for row in rows:
-        writer.writerow({k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()})
+        writer.writerow({k: json.dumps(v) if isinstance(v, (list, dict)) else v for k, v in row.items()})
     return text.getvalue().encode()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from closecall.arrays import Image
+from closecall.report.numbers import NORM_NAMES
 
 Row = Mapping[str, Any]
 
@@ -35,26 +36,34 @@ class Results:
 
 @dataclass(frozen=True)
 class Group:
-    """The answers of one model in one norm, which can be shown on one scale."""
+    """The answers of one model in one norm or change, which can be shown on one scale."""
 
     model: str
-    norm: str
+    norm: str  # or what is changed, and in which norm if that is more than one number
     tone: int
     rows: Sequence[Row]
 
 
 def groups_of(results: Results) -> list[Group]:
-    """One for each model and norm; a model keeps its colour on the whole page."""
+    """One for each model and norm or change; a model keeps its colour on the whole page."""
     answered = [row for row in results.rows if has_interval(row)]
     models = [*dict.fromkeys(row["model"] for row in results.rows)]
-    found = dict.fromkeys((row["model"], row["norm"]) for row in answered)
+    found = dict.fromkeys((row["model"], measure_of(row)) for row in answered)
     return [
         Group(
             model, norm, models.index(model) % 6 + 1,
-            [row for row in answered if (row["model"], row["norm"]) == (model, norm)],
+            [row for row in answered if (row["model"], measure_of(row)) == (model, norm)],
         )
         for model, norm in found
     ]  # fmt: skip
+
+
+def measure_of(row: Row) -> str:
+    """What the distance of an answer is measured in: a norm, or the numbers of a change."""
+    change = row.get("change")
+    if change is None:
+        return str(row["norm"])
+    return f"{change} in {NORM_NAMES[row['norm']]}" if "+" in change else str(change)
 
 
 def has_interval(row: Row) -> bool:

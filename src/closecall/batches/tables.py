@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 # From the record of an answer; the rest of the columns come from the question.
 FOUND = (
-    "lower_bound", "distance", "predicted_before", "predicted_after", "seconds", "nodes", "engine",
+    "lower_bound", "distance", "amounts", "predicted_before", "predicted_after", "seconds", "nodes", "engine",
     "method", "solver", "time_limit", "threads", "gap", "version",
 )  # fmt: skip
 BEGUN, WAITING = "begun", "waiting"

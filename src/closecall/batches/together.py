@@ -72,7 +72,7 @@ def settle(classifier: Classifier, items: Sequence[Item], effort: Effort) -> lis
     """One pass over a few images."""
     clock = Clock(math.inf)
     questions = [item.pose(classifier, clock) for item in items]
-    if any(question.norm != "linf" or question.patch is not None for question in questions):
+    if any(not is_a_box(question) for question in questions):
         return []
     scores = [classifier.scores(question.image) for question in questions]
     predicted = [int(seen.argmax()) for seen in scores]
@@ -101,6 +101,10 @@ def settle(classifier: Classifier, items: Sequence[Item], effort: Effort) -> lis
         )
         replies.append((Reply(items[place].key, verdict.outcome, verdict, memory=memory), verdict))
     return replies
+
+
+def is_a_box(question: Question) -> bool:
+    return question.norm == "linf" and question.patch is None and question.change is None
 
 
 def glance(network: Network, question: Question) -> Finding:

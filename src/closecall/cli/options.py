@@ -11,7 +11,7 @@ import typer
 
 from closecall.cli import completion as c
 from closecall.question.effort import Effort
-from closecall.question.names import METHOD_NAMES, NORM_NAMES, OUTPUT_NAMES, SOLVER_NAMES
+from closecall.question.names import CHANGE_NAMES, METHOD_NAMES, NORM_NAMES, OUTPUT_NAMES, SOLVER_NAMES
 
 QUESTION, IMAGE, SEARCH, COSTS = "The question", "The image", "The search", "The paper's extra costs"
 
@@ -196,6 +196,15 @@ class QuestionOptions:
             "--patch",
             help="Change only a square of so many pixels a side, wherever it does the most.",
             rich_help_panel=QUESTION,
+        ),
+    ] = None
+    change: Annotated[
+        str | None,
+        typer.Option(
+            "--change",
+            help="Change the whole image alike: brightness, contrast or brightness+contrast.",
+            rich_help_panel=QUESTION,
+            autocompletion=c.one_of(*CHANGE_NAMES),
         ),
     ] = None
     outputs: Annotated[

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from closecall.arrays import Vector
+from closecall.question.change import Change, change_named
 from closecall.question.checks import (
     check,
     check_class,
@@ -19,7 +20,7 @@ from closecall.question.checks import (
 )
 from closecall.question.domain import Domain, in_float32
 from closecall.question.goal import Case, Goal
-from closecall.question.names import OUTPUT_NAMES, NormName, Outputs
+from closecall.question.names import CHANGE_NAMES, OUTPUT_NAMES, ChangeName, NormName, Outputs
 from closecall.question.norms import norm_named
 from closecall.question.where import budget_from, budget_of, mask_from
 
@@ -43,6 +44,7 @@ class Question:
     ReLU outputs: y_t ≥ ρ·y_j and y_t ≥ margin, since all-zero outputs would satisfy the first alone.
     With a confidence p, softmax must give some class asked for at least p, which implies
     y_t − y_j ≥ ln(p / (1 − p)) for all j ≠ t: `goal` is this necessary condition.
+    With a `change`, the images are those that it makes of this one, and its numbers are what is searched.
     """
 
     image: Vector = field(repr=False)
@@ -62,6 +64,7 @@ class Question:
     mask: str | None = None
     also: str | None = None
     patch: int | None = None
+    change: ChangeName | None = None
 
     def __post_init__(self) -> None:
         self._check_amounts()
@@ -147,6 +150,22 @@ class Question:
         if self.patch is not None:
             object.__setattr__(self, "patch", whole_number("side of the patch", self.patch))
             check(self.patch >= 1, f"the patch must be at least 1 pixel a side, got {self.patch}.")
+        if self.change is not None:
+            self._check_change()
+
+    def _check_change(self) -> None:
+        object.__setattr__(self, "change", change_named(self.change))
+        named = ", ".join(CHANGE_NAMES)
+        check(self.change in CHANGE_NAMES, f"unknown change {self.change!r}: choose one of {named}.")
+        for name in ("cap", "also", "patch"):
+            check(
+                getattr(self, name) is None,
+                f"a change of {self.change} moves all pixels at once: leave out the {name} beside it.",
+            )
+        check(
+            self.norm != "l0",
+            f"a change of {self.change} is measured by its size: give the norm l1, l2 or linf, not l0.",
+        )
 
     def _pixels_in_float32(self) -> Vector:
         low, high = pixel_limits(self.pixel_range)
@@ -159,8 +178,21 @@ class Question:
         )
         return in_float32(image, low, high).astype(np.float64)
 
+    def changed(self) -> Change | None:
+        """The images that a change makes, if one is asked for."""
+        if self.change is None:
+            return None
+        mask = None if self.mask is None else mask_from(self.mask, np.size(self.image))
+        return Change.of(self.change, np.ravel(self.image), self.pixel_range, mask)
+
     def domain(self) -> Domain:
-        """The box, the cap, the mask and the balls; of a patch, which may be anywhere, all of it."""
+        """The box, the cap, the mask and the balls; of a patch, which may be anywhere, all of it.
+
+        With a change, its numbers instead of pixels.
+        """
+        changed = self.changed()
+        if changed is not None:
+            return changed.domain(norm_named(self.norm), self.radius)
         centre = np.asarray(self.image, dtype=np.float64).ravel()
         reach = math.inf if self.cap is None else self.cap
         lower = np.maximum(self.pixel_range[0], centre - reach)

@@ -13,6 +13,11 @@ APART = "\N{NO-BREAK SPACE}"
 MANY = 1000  # from so many test images on, a hundredth of a percent means something
 
 
+def measure_name(measure: str) -> str:
+    """A norm by its name, anything else as it is."""
+    return NORM_NAMES.get(measure, measure)
+
+
 def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f}{APART}%"
 

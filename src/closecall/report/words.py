@@ -20,6 +20,10 @@ MEANINGS = {
 
 def distance_words(norm: str, *, colours: bool = False) -> str:
     """A norm's name, what it measures and its unit, such as `L∞: the largest change of any pixel, …`."""
+    if norm not in NORM_NAMES:
+        return (
+            f"{norm}: how much the whole image changes, where 1 is all of the pixel range, or of the contrast"
+        )
     told = f"{NORM_NAMES[norm]}: {MEANINGS[norm]}"
     if norm == "l0":
         return told

@@ -18,6 +18,7 @@ from closecall.attacks.gradient import find_witness
 from closecall.bounds import excluded_cases
 from closecall.network.layers import Affine, Maximum
 from closecall.search.batches import search_by_batches
+from closecall.search.cells import search_cells
 from closecall.search.first_bound import first_bound
 from closecall.search.lp.all_cases import settle_all_cases
 from closecall.search.lp.boxes import close_boxes
@@ -101,6 +102,7 @@ ENGINES: dict[str, Engine] = {
     "batched bounds, shortly": search_by_short_batches,
     "batched bounds, for half of the time": search_by_batches_for_half,
     "batched bounds": search_by_long_batches,
+    "boxes of numbers": search_cells,
     "solver": solve_rest,
     "solver, for costs": solve_for_costs,
     "solver, basic": solve_basic,
@@ -241,6 +243,13 @@ TABLE = (
 BASIC = (Plan(always, ("solver, basic",), "asked for"),)
 IMPROVED = (Plan(always, ("solver, improved",), "asked for"),)
 ATTACK = (Plan(always, ("attack",), "asked for"),)
+CHANGE = (
+    Plan(
+        always,
+        ("boxes of numbers", "solver"),
+        "one or two numbers: in small boxes of them nearly every unit is decided",
+    ),
+)
 
 
 def follow(problem: Problem, table: tuple[Plan, ...]) -> None:

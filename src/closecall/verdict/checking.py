@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from closecall.arrays import Image
 from closecall.data.pictures import read_picture
 from closecall.errors import DataError
+from closecall.question.change import Change
 from closecall.question.images import channels_first, fitted
-from closecall.question.norms import norm_named
+from closecall.question.names import CHANGE_LIMITS, CHANGE_NAMES
+from closecall.question.norms import Norm, norm_named
 from closecall.question.where import budget_from, budget_of, mask_from
 from closecall.readers.classifier import Classifier
 from closecall.verdict.eight_bit import enlarge, from_steps, judge, to_steps, why_no_png
@@ -54,7 +56,7 @@ def check_claims(saved: SavedVerdict, classifier: Classifier, *, files: bool = F
     checks += check_predictions(saved, classifier)
     if saved.witness is not None:
         checks += [*check_box(saved, saved.witness), *check_where(saved, saved.witness, shape)]
-        checks += [check_distance(saved, saved.witness)]
+        checks += [*check_change(saved, saved.witness), check_distance(saved, saved.witness)]
         checks += check_png(saved, saved.witness, classifier) if files else []
     return [*checks, check_outcome(saved)]
 
@@ -171,13 +173,55 @@ def check_where(saved: SavedVerdict, witness: Image, shape: tuple[int, ...]) -> 
     return checks
 
 
+def check_change(saved: SavedVerdict, witness: Image) -> list[Check]:
+    """The witness is what the amounts claimed make of the original, up to rounding to float32."""
+    record, amounts = saved.record, amounts_of(saved)
+    if record.get("change") is None:
+        return []
+    if amounts is None:
+        return [Check(False, f"what makes the witness is a {record['change']!r} that is not claimed.")]
+    low, high = record["pixel_range"]
+    mask = None if record.get("mask") is None else mask_from(record["mask"], witness.size)
+    original = saved.original.astype(np.float64).ravel()
+    made = Change.of(record["change"], original, (low, high), mask).in_float32([*amounts.values()])
+    off = float(np.abs(made.astype(np.float64) - witness.ravel()).max(initial=0.0))
+    said = " and ".join(f"{name} {amount:+.6g}" for name, amount in amounts.items())
+    inside = all(
+        CHANGE_LIMITS[name][0] <= amount <= CHANGE_LIMITS[name][1] for name, amount in amounts.items()
+    )
+    if not inside:
+        return [Check(False, f"{said} is more than a change may be.")]
+    holds = off <= 2 * ROUNDING * max(1.0, abs(low), abs(high))
+    return [Check(holds, f"{said} makes the witness of the original, up to {off:.2g} per pixel.")]
+
+
+def amounts_of(saved: SavedVerdict) -> dict[str, float] | None:
+    """The numbers that are claimed to make the witness, if they are claimed as they should be."""
+    change, amounts = saved.record.get("change"), saved.record.get("amounts")
+    if change not in CHANGE_NAMES or amounts is None or set(amounts) != set(change.split("+")):
+        return None
+    known = all(type(number) in (int, float) and math.isfinite(number) for number in amounts.values())
+    return {name: float(amounts[name]) for name in change.split("+")} if known else None
+
+
 def check_distance(saved: SavedVerdict, witness: Image) -> Check:
     norm, claimed = norm_named(saved.record["norm"]), saved.record["distance"]
+    if saved.record.get("change") is not None:
+        return check_size(saved, norm, claimed)
     found = float(norm.distance(shift(saved, witness)))
     allowed = float(norm.distance(np.full(witness.size, ROUNDING)))
     holds = claimed is not None and abs(found - claimed) <= allowed + 1e-9
     said = "none" if claimed is None else f"{claimed:.6g}"
     return Check(holds, f"the {norm.name} distance is {found:.6g}, {said} was claimed.")
+
+
+def check_size(saved: SavedVerdict, norm: Norm, claimed: float | None) -> Check:
+    """Of a change the distance is the size of its numbers."""
+    amounts = amounts_of(saved)
+    found = math.nan if amounts is None else float(norm.distance(np.array([*amounts.values()])))
+    holds = claimed is not None and abs(found - claimed) <= 1e-9
+    said = "none" if claimed is None else f"{claimed:.6g}"
+    return Check(holds, f"the size of the change is {found:.6g}, {said} was claimed.")
 
 
 def check_png(saved: SavedVerdict, witness: Image, classifier: Classifier) -> list[Check]:

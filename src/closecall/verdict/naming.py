@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isinf
 from typing import TYPE_CHECKING
+
+from closecall.question.names import CHANGE_LIMITS
 
 if TYPE_CHECKING:
     from closecall.question.question import Question
+    from closecall.verdict.verdict import Verdict
 
 
 def class_named(number: int, names: Sequence[str] | None = None) -> str:
@@ -39,3 +43,36 @@ def strength(question: Question) -> str:
     if question.confidence is not None:
         return f" with confidence {question.confidence:g} or more"
     return ""
+
+
+def moved(verdict: Verdict, digits: int = 6) -> str:
+    """How far the witness is, and what makes it, if that is a change of the whole image."""
+    distance = f"{verdict.distance:.{digits}g}"
+    if verdict.amounts is None:
+        return f"{verdict.norm} distance {distance}"
+    said = " with ".join(f"{name} {amount:+.{digits}g}" for name, amount in verdict.amounts.items())
+    return said if len(verdict.amounts) == 1 else f"{said} ({verdict.norm} size {distance})"
+
+
+def none_nearer(question: Question, low: str) -> str:
+    """What a lower bound says."""
+    if question.change is None:
+        return f"none is nearer than {low}"
+    return f"no change of {question.change} by {sized(question)}less than {low} does"
+
+
+def nothing(question: Question) -> str:
+    """What a proof that there is none is about, to be followed by what it does not do."""
+    everywhere = isinf(question.radius)
+    if question.change is None:
+        where = "in the whole box" if everywhere else f"within {question.norm} distance {question.radius:.6g}"
+        return f"no image {where}"
+    if not everywhere:
+        return f"no change of {question.change} by {sized(question)}{question.radius:.6g} or less"
+    ends = [(name, *CHANGE_LIMITS[name]) for name in question.change.split("+")]
+    return "no " + " with ".join(f"{name} from {low:+g} to {high:+g}" for name, low, high in ends)
+
+
+def sized(question: Question) -> str:
+    """One number is its own size; two have that of a norm."""
+    return f"an {question.norm} size of " if "+" in str(question.change) else ""

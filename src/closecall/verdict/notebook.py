@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
-from closecall.verdict.picture import NORM_TITLES, as_picture, strongest_channel
+from closecall.verdict.picture import as_picture, measured_in, strongest_channel
 
 if TYPE_CHECKING:
     from closecall.verdict.verdict import Verdict
@@ -90,7 +90,7 @@ def interval(verdict: Verdict) -> str:
     where = f"the witness, at {end:.6g}" if verdict.distance is not None else f"the radius, {end:.6g}"
     left = ", the rest is open" if verdict.outcome in ("adversarial", "unresolved") else ""
     proven = f"proven to be empty up to {min(verdict.lower_bound, end):.6g}{left}"
-    said = f"{NORM_TITLES[verdict.norm]} distance from 0 to {where}; {proven}"
+    said = f"{measured_in(verdict)} from 0 to {where}; {proven}"
     rest = "" if share == 1 else f'<div style="flex:1;background:{OPEN}"></div>'
     return (
         f'<div role="img" aria-label="{escape(said)}" '

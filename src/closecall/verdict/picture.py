@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.question.images import channels_last
+from closecall.verdict.naming import moved, nothing
 from closecall.verdict.verdict import Verdict
 
 Pixels = NDArray[np.float64]
@@ -52,10 +53,12 @@ def image_picture(image: NDArray[np.float32], title: str, low: float = 0.0, high
 
 def headline(verdict: Verdict, class_names: tuple[str, ...]) -> str:
     """What was found, in one line."""
-    norm = NORM_TITLES[verdict.norm]
+    measured = measured_in(verdict)
     if verdict.distance is None or verdict.predicted_after is None:
+        if verdict.outcome == "robust" and verdict.change is not None:
+            return f"{nothing(verdict.question)} turns the verdict (proven)"
         if verdict.outcome == "robust" and verdict.radius is not None:
-            return f"no adversarial within {norm} distance {verdict.radius:g} (proven)"
+            return f"no adversarial within {measured} {verdict.radius:g} (proven)"
         return "no adversarial in the box (proven)" if verdict.outcome == "robust" else "no adversarial found"
     if verdict.distance == 0:
         return f"already seen as {class_names[verdict.predicted_before]}: distance 0"
@@ -64,7 +67,16 @@ def headline(verdict: Verdict, class_names: tuple[str, ...]) -> str:
         if verdict.outcome == "nearest"
         else f"the nearest is at {verdict.lower_bound:.4g} or more"
     )
-    return f"{norm} distance {verdict.distance:.4g} ({proof})"
+    said = f"{measured} {verdict.distance:.4g}" if verdict.amounts is None else moved(verdict, 4)
+    return f"{said} ({proof})"
+
+
+def measured_in(verdict: Verdict) -> str:
+    """What the numbers of a verdict are: a distance, or the size of a change."""
+    title = NORM_TITLES[verdict.norm]
+    if verdict.change is None:
+        return f"{title} distance"
+    return f"{title} size" if "+" in verdict.change else f"change of {verdict.change}"
 
 
 def new_figure(size: tuple[float, float]) -> Any:

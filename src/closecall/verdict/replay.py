@@ -9,6 +9,7 @@ import numpy as np
 
 from closecall.arrays import Image, Vector
 from closecall.network import Network
+from closecall.question.change import Change
 from closecall.question.domain import Domain, in_float32
 from closecall.question.goal import Goal, slack_and_gradient
 from closecall.question.question import Question
@@ -20,12 +21,13 @@ PUSHES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A witness in float32 as the original engines see it."""
+    """A witness in float32 as the original engines see it; of a change also the numbers that made it."""
 
     image: Image
     distance: float
     predicted: int
     notes: tuple[str, ...]
+    amounts: Vector | None = None
 
 
 def replay(
@@ -36,10 +38,12 @@ def replay(
     witness: Vector,
     accepts: Callable[[Image], bool],
     accepts_exactly: Callable[[Vector], bool] = lambda _: True,
+    changed: Change | None = None,
 ) -> Replay | None:
     """Run a witness through every original engine in float32, pushed a little further if that is needed.
 
     `accepts` is asked about the scores that each engine gives, `accepts_exactly` about those in float64.
+    The witness of a change are the numbers that make its image.
     """
     witness = domain.pulled_inside(witness)
     shift = witness - domain.centre
@@ -54,20 +58,29 @@ def replay(
         reach = float((domain.upper - domain.lower).max())
     for push in (0.0, *PUSHES):
         moved = domain.clip(witness + push * reach * directions)
-        image = in_float32(moved, domain.lower, domain.upper)
-        exact = image.astype(np.float64)
-        if domain.distance(exact) > domain.radius or not domain.affords(exact):
-            image = towards(image, domain.centre)
+        image = image_in_float32(domain, moved) if changed is None else changed.in_float32(moved)
         image = image.reshape(classifier.network.input_shape)
-        distance = domain.distance(image.astype(np.float64))
-        if distance > domain.radius or not domain.affords(image.astype(np.float64)):
+        point = image.astype(np.float64) if changed is None else moved
+        distance = domain.distance(point)
+        if distance > domain.radius or not domain.affords(point):
             break
         seen = [engine(image[None])[0] for engine in classifier.engines.values()]
         exact = classifier.network.forward(image[None].astype(np.float64))[0]
         if all(accepts(scores) for scores in seen) and accepts_exactly(exact):
-            note = f"the witness was moved by up to {push * reach:.1g} per pixel to hold in float32"
-            return Replay(image, distance, int(seen[0].argmax()), (note,) if push else ())
+            what = "pixel" if changed is None else "number"
+            note = f"the witness was moved by up to {push * reach:.1g} per {what} to hold in float32"
+            amounts = None if changed is None else moved
+            return Replay(image, distance, int(seen[0].argmax()), (note,) if push else (), amounts)
     return None
+
+
+def image_in_float32(domain: Domain, point: Vector) -> Image:
+    """A point in float32, a hair nearer to the centre where rounding takes it out of the domain."""
+    image = in_float32(point, domain.lower, domain.upper)
+    exact = image.astype(np.float64)
+    if domain.distance(exact) > domain.radius or not domain.affords(exact):
+        return towards(image, domain.centre)
+    return image
 
 
 @dataclass(frozen=True)

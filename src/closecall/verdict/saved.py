@@ -160,6 +160,8 @@ _LATER: dict[str, type | tuple[type, ...]] = {
     "mask": str,
     "also": str,
     "patch": int,
+    "change": str,
+    "amounts": dict,
 }
 
 

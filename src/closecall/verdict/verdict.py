@@ -10,10 +10,10 @@ from typing import Any, Literal
 from closecall._version import __version__
 from closecall.arrays import Image, Vector
 from closecall.question.effort import Effort
-from closecall.question.names import MethodName, NormName, Outputs, SolverName
+from closecall.question.names import ChangeName, MethodName, NormName, Outputs, SolverName
 from closecall.question.question import Question
 from closecall.verdict.eight_bit import PngReplay
-from closecall.verdict.naming import class_named, strength, wish
+from closecall.verdict.naming import class_named, moved, none_nearer, nothing, strength, wish
 
 Outcome = Literal["nearest", "adversarial", "robust", "unresolved"]
 
@@ -21,10 +21,10 @@ Outcome = Literal["nearest", "adversarial", "robust", "unresolved"]
 FOUND = (
     "outcome", "distance", "lower_bound", "predicted_before", "predicted_after", "seconds",
     "seconds_by_stage", "nodes", "engine", "why",
-    "replayed", "network_sha256", "tolerances", "notes", "png", "version",
+    "replayed", "network_sha256", "tolerances", "notes", "png", "amounts", "version",
 )  # fmt: skip
 # What may be asked beside that, since later versions; None where it was not.
-ADDED = ("group", "out_of_top", "confidence", "mask", "also", "patch")
+ADDED = ("group", "out_of_top", "confidence", "mask", "also", "patch", "change")
 ASKED = ("norm", "label", "target", "margin", "ratio", "outputs", "radius", "cap", "pixel_range", *ADDED)
 
 
@@ -39,6 +39,7 @@ class Verdict:
     `engine` is what gave the lower bound (a solver by its name, or one of our own searches), `why` says how
     it was chosen, and `tolerances` what it may be off by.
     `png`: whether the witness still does what was asked for once it is rounded to the 8 bits of a PNG file.
+    `amounts`: of a change, the numbers by name that make the witness; `distance` is their size.
     """
 
     outcome: Outcome
@@ -62,6 +63,7 @@ class Verdict:
     scores_after: Vector | None = field(repr=False)
     notes: tuple[str, ...] = ()
     png: PngReplay | None = None
+    amounts: Mapping[str, float] | None = None
     version: str = __version__
 
     @property
@@ -129,6 +131,10 @@ class Verdict:
         return self.question.patch
 
     @property
+    def change(self) -> ChangeName | None:
+        return self.question.change
+
+    @property
     def method(self) -> MethodName:
         return self.effort.method
 
@@ -152,21 +158,18 @@ class Verdict:
             )
         if self.outcome == "nearest":
             return (
-                f"Nearest: {self.norm} distance {self.distance:.6g} turns {before} into {after}"
-                f"{strength(self.question)}; proven that none is nearer than {low}."
+                f"Nearest: {moved(self)} turns {before} into {after}"
+                f"{strength(self.question)}; proven that {none_nearer(self.question, low)}."
             )
         if self.outcome == "adversarial":
             return (
-                f"Adversarial: {self.norm} distance {self.distance:.6g} turns {before} into {after}"
+                f"Adversarial: {moved(self)} turns {before} into {after}"
                 f"{strength(self.question)}; the nearest lies between {low} and {self.distance:.6g}."
             )
         if self.outcome == "robust":
-            where = (
-                "in the whole box"
-                if self.radius is None
-                else f"within {self.norm} distance {self.radius:.6g}"
-            )
-            return f"Robust: proven that no image {where} {wish(self.question, class_names)}."
+            return f"Robust: proven that {nothing(self.question)} {wish(self.question, class_names)}."
+        if self.change is not None:
+            return f"Unresolved: proven only that {none_nearer(self.question, low)}; allow more time."
         return f"Unresolved: proven only that no image is nearer than {low}; allow more time."
 
     def __str__(self) -> str:

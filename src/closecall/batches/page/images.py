@@ -14,7 +14,7 @@ from closecall.report import (
     paragraph,
     subheading,
 )
-from closecall.report.numbers import NORM_NAMES, rounded_down, rounded_up
+from closecall.report.numbers import measure_name, rounded_down, rounded_up
 from closecall.verdict.eight_bit import why_no_png
 
 SHOWN = 6
@@ -30,7 +30,7 @@ def images_section(results: Results, groups: Sequence[Group]) -> Section:
         for told, chosen in chosen_by.items():
             shots = [shot(results, row) for row in chosen if can_be_shown(results, row)]
             if shots:
-                title = f"{group.model}, {NORM_NAMES[group.norm]}: the {told} to change"
+                title = f"{group.model}, {measure_name(group.norm)}: the {told} to change"
                 blocks += [subheading(title), gallery(shots)]
     if not blocks:
         blocks = [paragraph("No image was found that changes a verdict, or none that is a picture.")]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from closecall.batches.results import Group, Results, lower_of, upper_of
 from closecall.report import Cell, Chart, Curve, Section, chart, panels, paragraph, sortable_table, span_axis
-from closecall.report.numbers import NORM_NAMES, count, duration, interval, median, percent
+from closecall.report.numbers import count, duration, interval, measure_name, median, percent
 from closecall.report.survival import STILL_RIGHT, both_sides, furthest, jumps_of, surviving
 from closecall.report.words import distance_words
 
@@ -46,7 +46,7 @@ def answer_line(group: Group) -> list[Cell]:
     seconds = sum(row["seconds"] or 0.0 for row in rows)
     return [
         Cell(group.model, group.model, "", group.tone),
-        Cell(NORM_NAMES[group.norm], group.norm),
+        Cell(measure_name(group.norm), group.norm),
         Cell(count(len(rows)), len(rows)),
         Cell(percent(len(right) / len(rows)), len(right) / len(rows)),
         Cell(percent(closed / len(rows)), closed / len(rows), f"{count(closed)} of {count(len(rows))}"),
@@ -82,9 +82,9 @@ def proven_chart(group: Group, end: float) -> Chart:
     least, most = surviving(lower, jumps), surviving(upper, jumps)
     band = Curve("proven band", both_sides(jumps), most, group.tone, band=(least, most))
     spoken = (
-        f"Share of images that {group.model} still reads right by radius in {NORM_NAMES[group.norm]}. Half "
+        f"Share of images that {group.model} still reads right by radius in {measure_name(group.norm)}. Half "
         f"of them are lost at {interval(median(lower), median(upper))}."
     )
-    title = f"{group.model}, {NORM_NAMES[group.norm]}"
-    across = span_axis([end], f"{NORM_NAMES[group.norm]} radius")
+    title = f"{group.model}, {measure_name(group.norm)}"
+    across = span_axis([end], f"{measure_name(group.norm)} radius")
     return Chart(title, across, STILL_RIGHT, [band], spoken)

@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from closecall.batches.results import Group, Results, Row, has_interval, lower_of, upper_of, with_witness
+from closecall.batches.results import (
+    Group,
+    Results,
+    Row,
+    has_interval,
+    lower_of,
+    measure_of,
+    upper_of,
+    with_witness,
+)
 from closecall.report import (
     Cell,
     Chart,
@@ -21,7 +30,7 @@ from closecall.report import (
     sortable_table,
     subheading,
 )
-from closecall.report.numbers import NORM_NAMES, count, duration, median, rounded_down, rounded_up
+from closecall.report.numbers import count, duration, measure_name, median, rounded_down, rounded_up
 
 LEAST_SECONDS = 1e-3  # a logarithmic axis has no 0
 ROW_HEADS = (
@@ -36,7 +45,7 @@ def confusion_section(results: Results, groups: Sequence[Group]) -> Section:
     for group in groups:
         turned = Counter((row["predicted_before"], row["predicted_after"]) for row in with_witness(group))
         if turned:
-            title = f"{group.model}, {NORM_NAMES[group.norm]}"
+            title = f"{group.model}, {measure_name(group.norm)}"
             blocks += [subheading(title), confusion_table(results, group, turned)]
     if not blocks:
         return Section("What turns into what", [paragraph("No verdict was turned.")], "confusion")
@@ -136,7 +145,7 @@ def question_line(results: Results, row: Row) -> list[Cell]:
         Cell(before, before),
         Cell(after, after or None),
         Cell(row["task"], row["task"], radius),
-        Cell(NORM_NAMES.get(row["norm"], str(row["norm"])), str(row["norm"])),
+        Cell(measure_name(measure_of(row)), measure_of(row)),
         Cell(row["outcome"], row["outcome"], row["note"] or ""),
         bound_cell(lower, down=True),
         bound_cell(upper, down=False),

@@ -11,6 +11,7 @@ from closecall._version import __version__
 if TYPE_CHECKING:
     from closecall.ask.attack import Attacked, attack
     from closecall.ask.ideal import Ideal, ideal
+    from closecall.ask.ideals import Ideals, ideals
     from closecall.ask.nearest import certify, nearest
     from closecall.batches.batch import Batch, batch
     from closecall.encoding.encode import Costs
@@ -47,6 +48,7 @@ _HOMES = {
     "DataError": "closecall.errors",
     "Effort": "closecall.question.effort",
     "Ideal": "closecall.ask.ideal",
+    "Ideals": "closecall.ask.ideals",
     "InputError": "closecall.errors",
     "MissingExtraError": "closecall.errors",
     "ModelError": "closecall.errors",
@@ -61,6 +63,7 @@ _HOMES = {
     "batch": "closecall.batches.batch",
     "certify": "closecall.ask.nearest",
     "ideal": "closecall.ask.ideal",
+    "ideals": "closecall.ask.ideals",
     "load_model": "closecall.models",
     "nearest": "closecall.ask.nearest",
     "read": "closecall.readers",
@@ -76,6 +79,7 @@ __all__ = [
     "DataError",
     "Effort",
     "Ideal",
+    "Ideals",
     "InputError",
     "MissingExtraError",
     "ModelError",
@@ -91,6 +95,7 @@ __all__ = [
     "batch",
     "certify",
     "ideal",
+    "ideals",
     "load_model",
     "nearest",
     "read",

@@ -99,6 +99,9 @@ def refuse(run, brightest, pixels) -> Callable[..., str]:
         ("predict", "Give the image by --dataset and --index, or by --image: neither was given."),
         ("predict --dataset digits --index 0", "takes images of shape (1, 2, 2), got (1, 8, 8)"),
         ("ideal --target 4", "the target must be from 0 to 3, got 4"),
+        ("ideal --target x", "--target takes the number of a class, several such as 3,8, or all, not 'x'"),
+        ("ideal --target 0,4", "the target must be from 0 to 3, got 4"),
+        ("ideal --target 0 --smooth -1", "the weight smooth must be 0 or a positive number, got -1"),
         ("ideal --target 0 --time-limit -1", "must be a positive number of seconds, got -1"),
         (
             "export-milp --image IMAGE --out x.mps --form loose",

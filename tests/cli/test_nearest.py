@@ -179,6 +179,26 @@ def test_ideal_leads_by_as_much_as_pixels_allow(run, brightest, tmp_path: Path) 
     assert (costs["outcome"], costs["lead_bound"], costs["saved"]) == ("optimal for costs", None, None)
 
 
+def test_a_sheet_of_ideal_images(run, brightest, tmp_path: Path) -> None:
+    from PIL import Image
+
+    ran = run(
+        "ideal", *("--model", brightest) * 2, "--target", "all", "--smooth", 0.1, "--out", tmp_path, "--json"
+    )
+    answer = json.loads(ran.out)
+    assert (ran.code, answer["outcome"], answer["targets"]) == (0, "ideal", [0, 1, 2, 3])
+    # One white pixel in a corner of 2 x 2 has a variation of 2, and leads by 1.
+    assert [cell["objective"] for cell in answer["images"][1]] == pytest.approx([0.8] * 4, abs=1e-3)
+    np.testing.assert_allclose(np.load(tmp_path / "images-2.npy")[3], [[[0, 0], [0, 1]]], atol=1e-3)
+    assert json.loads((tmp_path / "ideals.json").read_text())["files"] == ["images-1.npy", "images-2.npy"]
+    with Image.open(tmp_path / "sheet.png") as picture:
+        assert picture.width > 1.3 * picture.height
+    assert (
+        "8 of 8 found, 8 of them proven best"
+        in run("ideal", *("--model", brightest) * 2, "--target", "all").out
+    )
+
+
 def test_too_little_time_is_unresolved(run, tmp_path: Path) -> None:
     """No search ends in a millionth of a second; what was proven until then is still printed."""
     from closecall.models import build, save_model

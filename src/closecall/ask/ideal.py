@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from closecall._version import __version__
 from closecall.arrays import Vector
+from closecall.ask.aims import Aim, AimName
+from closecall.ask.ideal_tree import grow
 from closecall.attacks.gradient import climb_freely
-from closecall.bounds import linear_bounds, maximise
+from closecall.attacks.smooth import climb_smoothly
+from closecall.bounds import Bounds, linear_bounds
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock, usable_threads
-from closecall.encoding.encode import Costs, Form, NetworkRows, add_costs, check_costs, encode_network
+from closecall.encoding.encode import Costs, Form, check_costs, encode_network
 from closecall.encoding.model_size import ModelSize
 from closecall.encoding.precision import score_errors, weighs_little
 from closecall.milp import Limits, OnProgress
@@ -26,10 +29,9 @@ from closecall.network import Network
 from closecall.question.checks import check_class, check_classes, pixel_limits, whole_number
 from closecall.question.domain import Domain
 from closecall.question.effort import Effort
-from closecall.question.goal import Case, Goal
 from closecall.question.names import SolverName
 from closecall.question.norms import norm_named
-from closecall.question.question import DEFAULT_MARGIN
+from closecall.question.variation import checked_smooth
 from closecall.readers import Classifier, read
 from closecall.settings import DEFAULT
 from closecall.solvers import solve, without_claims
@@ -45,8 +47,11 @@ IdealOutcome = Literal["ideal", "optimal for costs", "unresolved"]
 class Ideal:
     """The best image found for a class: its lead y_t − max y_j, and the proven most that any image can reach.
 
-    `outcome` is `ideal` when the gap is closed, else `unresolved`; with the paper's costs it is `optimal for
-    costs`, and the lead is not what was maximised.
+    What was maximised is `lead − smooth · variation`, or minimised the paper's costs + smooth · variation:
+    `objective` is its value for the image, None where costs were asked for and the class does not lead, and
+    `objective_bound` the proven most, or with costs the proven least, of all images. `lead_bound` is a proven
+    most of the lead alone, None with costs.
+    `outcome` is `ideal` when the gap is closed, `optimal for costs` when that of costs is, else `unresolved`.
     """
 
     outcome: IdealOutcome
@@ -61,21 +66,37 @@ class Ideal:
     network_sha256: str
     image: NDArray[np.float32] = field(repr=False)
     scores: Vector = field(repr=False)
+    aim: AimName = "lead"
+    smooth: float = 0.0
+    variation: float | None = None
+    objective: float | None = None
+    objective_bound: float | None = None
     notes: tuple[str, ...] = ()
     version: str = __version__
 
     def summary(self, class_names: Sequence[str] | None = None) -> str:
         """The answer in one sentence; a class that has a name is given with it."""
-        target = class_named(self.target, class_names)
-        if self.outcome == "optimal for costs":
-            return f"Optimal for the given costs: an image of class {target}, lead {self.lead:.6g}."
-        if self.outcome == "ideal":
-            return f"Ideal image of class {target}: lead {self.lead:.6g}, proven that none has more."
-        if self.lead_bound is None:
-            return f"Best image found of class {target}: lead {self.lead:.6g}, with no proof."
+        target, closed = class_named(self.target, class_names), self.outcome != "unresolved"
+        rough = f" plus {self.smooth:g} × variation {self.variation:.6g}" if self.smooth else ""
+        if self.aim in ("costs", "smooth costs"):
+            begin = "Optimal for the given costs: an" if closed else "Best found for the given costs: an"
+            cost = "" if self.objective is None else f"; costs{rough} come to {self.objective:.6g}"
+            proof = (
+                f", proven that none has less than {self.objective_bound:.6g}"
+                if self.objective_bound is not None and not closed
+                else ""
+            )
+            return f"{begin} image of class {target}, lead {self.lead:.6g}{cost}{proof}."
+        begin = "Ideal image" if closed else "Best image found"
+        value = f"lead {self.lead:.6g}"
+        if self.smooth:
+            value += f" less {self.smooth:g} × variation {self.variation:.6g} is {self.objective:.6g}"
+        if closed:
+            return f"{begin} of class {target}: {value}, proven that none has more."
+        if self.objective_bound is None:
+            return f"{begin} of class {target}: {value}, with no proof."
         return (
-            f"Best image found of class {target}: lead {self.lead:.6g}, proven that none has more than "
-            f"{self.lead_bound:.6g}."
+            f"{begin} of class {target}: {value}, proven that none has more than {self.objective_bound:.6g}."
         )
 
     def __str__(self) -> str:
@@ -94,6 +115,7 @@ def ideal(
     model: object,
     target: int,
     *,
+    smooth: float = 0.0,
     pixel_range: tuple[float, float] = (0.0, 1.0),
     costs: Costs | None = None,
     input_shape: tuple[int, ...] | None = None,
@@ -106,22 +128,25 @@ def ideal(
     """Find the image that the model finds the best example of a class, and prove how good any can be.
 
     The lead of the class's score over the largest other is maximised over the pixel box; or, given costs, the
-    paper's objective is minimised with that class on top.
+    paper's objective is minimised with that class on top. For all classes or several models, ask `ideals`.
 
     Args:
         model: An nn.Module in eval mode, a path to .onnx, a folder from `closecall train`, or "zoo:NAME".
         target: The number of the class.
+        smooth: What is taken off for each unit of total variation, the sum of |difference| between
+            neighbouring pixels, so that the image looks like something; try 0.1.
         pixel_range: The least and the largest value of a pixel.
         costs: The paper's extra costs, to be minimised instead.
         input_shape: The shape of one image, for a model that leaves it open.
-        solver: "highs", "scip", "gurobi" or "cplex".
+        solver: "highs", "scip", "gurobi" or "cplex", for the paper's costs.
         time_limit: Seconds for everything; the best lead and a proven bound are given when they are over.
-        threads: Threads of the solver.
+        threads: Threads of the search.
         gap: The relative gap between lead and bound to stop at.
         on_progress: Called with (lead, bound, nodes, seconds) as the interval shrinks.
     """
     effort, clock = Effort("milp", solver, time_limit, threads, gap), Clock(time_limit)
     check_costs(costs)
+    weight = checked_smooth(smooth)
     classifier = model if isinstance(model, Classifier) else read(model, input_shape)
     network = classifier.network
     check_classes(network.classes)
@@ -134,7 +159,7 @@ def ideal(
     with clock.stage("read"):
         classifier.prepare()
         scaled = network if costs is not None and costs.any else balanced(network, domain)
-    search = Search(scaled, domain, wanted, costs or Costs(), effort)
+    search = Search(scaled, domain, wanted, costs or Costs(), effort, weight)
     with clock.noting_interrupts(), suppress(KeyboardInterrupt):
         search.run(clock, on_progress)
     found = best_example(classifier, search, clock)
@@ -143,66 +168,96 @@ def ideal(
 
 
 class Search:
-    """The best image so far, and the most that any image can lead by: by linear bounds, then a solver."""
+    """The best image so far, and the most that any image can reach: by linear bounds, then a solver.
 
-    def __init__(self, network: Network, domain: Domain, target: int, costs: Costs, effort: Effort) -> None:
+    `most` bounds what is aimed at, `most_lead` the lead alone.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        domain: Domain,
+        target: int,
+        costs: Costs,
+        effort: Effort,
+        smooth: float = 0.0,
+    ) -> None:
         self.network, self.domain, self.target = network, domain, target
         self.costs, self.effort = costs, effort
-        self.goal = Goal((leads_over_all(target, network.classes),))
+        low, high = domain.box()
+        spread = float(high.max() - low.min())
+        self.aim = Aim(network, target, costs, smooth, spread)
+        self.goal = self.aim.goal
         self.best = domain.centre
-        self.most = math.inf
+        self.most = self.most_lead = math.inf
         self.nodes = 0
-        self.solved = False
 
     def run(self, clock: Clock, on_progress: OnProgress | None) -> None:
-        network, domain = self.network, self.domain
-        self.best = climb_freely(network, domain, self.goal, until=clock.share(DEFAULT.ideal.share_for_climb))
-        bounds = linear_bounds(network, domain, clock.share(DEFAULT.ideal.share_for_bounds))
-        rows = self.goal.cases[0].matrix
-        self.most = float(maximise(network, domain, bounds, len(network.nodes), rows).min())
+        network, domain, aim = self.network, self.domain, self.aim
+        settings = DEFAULT.ideal
+        self.best = climb_freely(
+            network, domain, self.goal, until=clock.share(settings.share_for_first_climb)
+        )
+        bounds = linear_bounds(network, domain, clock.share(settings.share_for_bounds))
+        self.most, self.most_lead = aim.most(domain, bounds), aim.most_lead(domain, bounds)
+        if self.is_box and bounds.undecided(network) > settings.units_for_climbs:
+            until = clock.share(settings.share_for_climbs)
+            self.keep(
+                climb_smoothly(
+                    aim.value_and_slope, domain.box(), aim.differences, aim.smooth, self.best, until
+                )
+            )
+        if self.costs.any or not self.is_box:
+            self.ask_solver(bounds, clock)
+        else:
+            grow(self, bounds, clock, on_progress)
+
+    @property
+    def is_box(self) -> bool:
+        return self.domain.norm.name == "linf" or math.isinf(self.domain.radius)
+
+    def keep(self, image: Vector) -> None:
+        """Keep the better image; of two that do not do what is asked for, the one of larger lead."""
+        aim = self.aim
+        if (aim.value(image), aim.lead(image)) > (aim.value(self.best), aim.lead(self.best)):
+            self.best = image
+
+    def ask_solver(self, bounds: Bounds, clock: Clock) -> None:
+        """For costs in the paper's form, whose binaries bear the penalties, and for balls that are no box."""
+        network, effort = self.network, self.effort
         form: Form = "paper" if self.costs.any else "tight"
         size = ModelSize.of(network, bounds, form)
-        if size.gigabytes <= DEFAULT.sizes.most_gigabytes and size.seconds <= clock.left:
-            encoded = encode_network(network, domain, bounds, form)
-            lead = max(1.0, abs(lead_of(network, self.goal, self.best)))
-            trusted = weighs_little(self.goal.cases[0], score_errors(network, bounds), lead)
-            seconds = max(0.0, clock.left - size.seconds_to_stop)
-            self.solve(encoded, seconds, on_progress, trusted=trusted)
-
-    def solve(
-        self, rows: NetworkRows, seconds: float, on_progress: OnProgress | None, *, trusted: bool
-    ) -> None:
-        network, goal, costs, effort = self.network, self.goal, self.costs, self.effort
-        solution = solve(
-            rows.builder.build(ideal_objective(rows, goal, costs)),
-            effort.solver,
-            Limits(seconds, usable_threads(effort.threads), effort.gap / 2),
-            on_progress=None
-            if costs.any or not trusted
-            else lead_progress(on_progress, network, goal, self.best),
-        )
+        if size.gigabytes > DEFAULT.sizes.most_gigabytes or size.seconds > clock.left:
+            return
+        rows = encode_network(network, self.domain, bounds, form)
+        objective, offset = self.aim.objective(rows.builder, rows.pixels, rows.scores, (-np.inf, np.inf))
+        lead = max(1.0, abs(self.aim.lead(self.best)))
+        trusted = weighs_little(self.goal.cases[0], score_errors(network, bounds), lead)
+        seconds = max(0.0, clock.left - size.seconds_to_stop)
+        limits = Limits(seconds, usable_threads(effort.threads), effort.gap / 2)
+        solution = solve(rows.builder.build(objective), effort.solver, limits)
         solution = solution if trusted else without_claims(solution)
-        self.nodes, self.solved = solution.nodes, solution.status == "optimal"
-        self.most = min(self.most, -solution.bound)
+        self.nodes = solution.nodes
+        self.most = min(self.most, -(solution.bound + offset))
         if solution.values is not None:
-            found = self.domain.clip(rows.pixels.at(solution.values))
-            if costs.any or lead_of(network, goal, found) > lead_of(network, goal, self.best):
-                self.best = found
+            self.keep(self.domain.pulled_inside(self.domain.clip(rows.pixels.at(solution.values))))
 
 
 def best_example(classifier: Classifier, search: Search, clock: Clock) -> Ideal:
     """The best image of a search, in float32, and what is proven about it."""
-    network, costs = search.network, search.costs
+    network, aim = search.network, search.aim
     image = search.best.astype(np.float32).reshape(network.input_shape)
-    lead = lead_of(network, search.goal, image.astype(np.float64).ravel())
-    bound = max(lead, search.most) if not costs.any else None
-    closed = search.solved if bound is None else bound - lead <= search.effort.gap * max(1.0, abs(lead))
+    exact = image.astype(np.float64).ravel()
+    lead, value = aim.lead(exact), aim.value(exact)
+    bound, sign = max(value, search.most), -1.0 if aim.costs.any else 1.0
+    closed = bound - value <= search.effort.gap * max(1.0, abs(value))
+    known_lead = None if aim.costs.any else max(lead, bound if aim.name == "lead" else search.most_lead)
     predicted = classifier.predict(image)
     return Ideal(
-        outcome=("optimal for costs" if costs.any else "ideal") if closed else "unresolved",
+        outcome=("optimal for costs" if aim.costs.any else "ideal") if closed else "unresolved",
         target=search.target,
         lead=lead,
-        lead_bound=None if bound is None or math.isinf(bound) else bound,
+        lead_bound=None if known_lead is None or math.isinf(known_lead) else known_lead,
         predicted=predicted,
         replayed=predicted == search.target,
         seconds=clock.seconds,
@@ -211,44 +266,10 @@ def best_example(classifier: Classifier, search: Search, clock: Clock) -> Ideal:
         network_sha256=classifier.network.fingerprint,
         image=image,
         scores=network.forward(image.astype(np.float64).reshape(1, -1))[0],
+        aim=aim.name,
+        smooth=aim.smooth,
+        variation=aim.variation(exact) if aim.smooth else None,
+        objective=None if math.isinf(value) else sign * value,
+        objective_bound=None if math.isinf(bound) else sign * bound,
         notes=classifier.notes,
     )
-
-
-def leads_over_all(target: int, classes: int) -> Case:
-    rivals = [j for j in range(classes) if j != target]
-    rows = np.zeros((len(rivals), classes))
-    rows[:, target] = 1.0
-    rows[np.arange(len(rivals)), rivals] = -1.0
-    return Case(rows, np.zeros(len(rivals)))
-
-
-def ideal_objective(rows: NetworkRows, goal: Goal, costs: Costs) -> Vector:
-    """Minimise −lead with y_t − y_j ≥ lead for all j; or the paper's costs with y_t ahead by the margin."""
-    leads = rows.scores.mapped(goal.cases[0].matrix)
-    if costs.any:
-        rows.builder.add_rows(leads, DEFAULT_MARGIN, np.inf)
-        objective = np.zeros(rows.builder.width)
-        add_costs(rows, objective, costs, goal)
-        return objective
-    lead = rows.builder.add_columns("lead", np.array([-np.inf]), np.array([np.inf]))
-    rows.builder.add_rows(leads - lead.taken(np.zeros(len(leads), dtype=np.int64)), 0.0, np.inf)
-    objective = np.zeros(rows.builder.width)
-    objective[-1] = -1.0
-    return objective
-
-
-def lead_of(network: Network, goal: Goal, point: Vector) -> float:
-    return float(goal.slack(network.forward(point[None]))[0])
-
-
-def lead_progress(report: OnProgress | None, network: Network, goal: Goal, best: Vector) -> OnProgress | None:
-    """Turn the solver's −lead into the interval of the lead."""
-    if report is None:
-        return None
-    known = lead_of(network, goal, best)
-
-    def forward(lower: float, upper: float, nodes: int, seconds: float) -> None:
-        report(max(known, -upper), -lower, nodes, seconds)
-
-    return forward

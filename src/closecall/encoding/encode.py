@@ -171,7 +171,7 @@ def encode(
         quadratic = np.zeros(rows.builder.width)
         quadratic[rows.movement.squared] = 1.0
     if costs is not None and costs.any:
-        add_costs(rows, objective, costs, goal)
+        add_costs(rows.builder, rows.scores, objective, costs, goal)
     milp = rows.builder.build(objective, quadratic)
     return Encoding(milp, rows.pixels, rows.scores, squared=quadratic is not None)
 
@@ -200,12 +200,14 @@ def lowest_scores(network: Network, domain: Domain, bounds: Bounds, case: Case) 
     return maximise(network, domain, bounds, len(network.nodes), -case.matrix)
 
 
-def add_costs(rows: NetworkRows, objective: Vector, costs: Costs, goal: Goal) -> None:
+def add_costs(
+    builder: ProgramBuilder, scores: Expression, objective: Vector, costs: Costs, goal: Goal
+) -> None:
     """The paper's objective: Σ unit·x + Σ inactive·[unit off] − wanted_class·(score of the wanted class)."""
-    for units in rows.builder.units:
+    for units in builder.units:
         objective[units] += costs.unit
-    for phases in rows.builder.phases:
+    for phases in builder.phases:
         objective[phases.columns] += costs.inactive if phases.active_when == 0 else -costs.inactive
     wanted = int(goal.cases[0].matrix[0].argmax())
-    score = rows.scores.taken(np.array([wanted])).matrix
+    score = scores.taken(np.array([wanted])).matrix
     objective[score.indices] -= costs.wanted_class * score.data

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ RECORD, ORIGINAL, WITNESS, PICTURE = "verdict.json", "original.npy", "witness.np
 PNG, ENLARGED = "witness.png", "witness-enlarged.png"
 CHECKED = (ORIGINAL, WITNESS, PNG, ENLARGED)
 IDEAL, IMAGE = "ideal.json", "image.npy"
+IDEALS, SHEET = "ideals.json", "sheet.png"
 
 
 def save_verdict(
@@ -86,6 +87,16 @@ def save_ideal(record: Mapping[str, Any], image: Image, folder: str | Path, *, t
     described = {**record, "image": IMAGE, "model": located(str(record["model"]))}
     files = {IMAGE: npy_bytes(image), PICTURE: image_picture(image, title), IDEAL: json_bytes(described)}
     write_files(folder, files)
+
+
+def save_sheet(
+    record: Mapping[str, Any], images: Sequence[Sequence[Image]], picture: bytes, folder: str | Path
+) -> None:
+    """Write a sheet of ideal images, what is known of each, and the images of each model into a folder."""
+    files = {f"images-{row + 1}.npy": npy_bytes(np.array(found)) for row, found in enumerate(images) if found}
+    models = [located(str(model)) for model in record["models"]]
+    described = {**record, "models": models, "files": list(files)}
+    write_files(Path(folder), {**files, SHEET: picture, IDEALS: json_bytes(described)})
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], *, stale: Iterable[str] = ()) -> None:

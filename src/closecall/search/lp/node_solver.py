@@ -96,7 +96,7 @@ class NodeSolver:
                 # Every choice is made, yet the point was not taken: rounding; its bound is kept, not lost.
                 self.open_nodes.leave(bound)
                 return None
-            choice, forced = self._choose(node, value, shares, openness)
+            choice, forced = self._choose(node, value, shares, openness, deadline)
             if choice < 0:
                 return None
             if forced < 0:
@@ -132,7 +132,9 @@ class NodeSolver:
         entries = self.relaxation.entries
         return np.asarray(np.maximum(values[entries.gap], 0.0) / entries.most)
 
-    def _choose(self, node: OpenNode, value: float, shares: Vector, openness: Vector) -> tuple[int, int]:
+    def _choose(
+        self, node: OpenNode, value: float, shares: Vector, openness: Vector, deadline: float
+    ) -> tuple[int, int]:
         """The choice to branch on and −1; a choice and its only entry left; or −1, −1 when none is left."""
         scores = self.gains.scores(shares)
         candidates = np.flatnonzero(openness > OPEN_GAP)
@@ -140,6 +142,8 @@ class NodeSolver:
         basis: Basis | None = None
         best, most = int(order[0]), -1.0
         for choice in order:
+            if time.perf_counter() > deadline:  # trials of a large program take longer than most searches
+                break
             members = self.relaxation.members[choice]
             score = float(scores[choice])
             if self.gains.trials[members].min() < self.reliable:

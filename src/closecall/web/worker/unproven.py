@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from closecall.arrays import Vector
-from closecall.ask.ideal import Ideal, leads_over_all
+from closecall.ask.aims import leads_over_all
+from closecall.ask.ideal import Ideal
 from closecall.ask.posing import Asked, wanted_classes
 from closecall.attacks.gradient import climb_freely, find_witness
 from closecall.clock import Clock

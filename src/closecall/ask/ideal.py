@@ -80,7 +80,7 @@ class Ideal:
         rough = f" plus {self.smooth:g} × variation {self.variation:.6g}" if self.smooth else ""
         if self.aim in ("costs", "smooth costs"):
             begin = "Optimal for the given costs: an" if closed else "Best found for the given costs: an"
-            cost = "" if self.objective is None else f"; costs{rough} come to {self.objective:.6g}"
+            cost = "" if self.objective is None else f"; costs{rough} come to {self.objective + 0.0:.6g}"
             proof = (
                 f", proven that none has less than {self.objective_bound:.6g}"
                 if self.objective_bound is not None and not closed

@@ -153,6 +153,25 @@ class LinearBounds:
 
 
 @dataclass(frozen=True)
+class CapsuleForms:
+    """Affine forms of capsule networks, and the radii that they are asked about."""
+
+    # Gigabytes for the columns of forms: what a laptop can spare. By choice; zoo:mnist-caps takes about 0.2.
+    most_gigabytes: float = 2.0
+
+    # The first radius as a share of the witness's distance (or the domain's radius), and the factor by which
+    # radii grow while they are proven and shrink until one is. By trial on mnist-caps.
+    first_share: float = 1 / 8
+    growth: float = 1.5
+
+    # The share of that distance below which no radius is tried: too little to be of use.
+    smallest_share: float = 1e-5
+
+    # The ratio of a radius that is not proven to one that is, at which the search ends. By choice.
+    close_enough: float = 1.02
+
+
+@dataclass(frozen=True)
 class Pace:
     """How slopes, multipliers and weights are improved by gradient (Adam), for many bounds at once."""
 
@@ -558,6 +577,7 @@ class Settings:
     sizes: Sizes = Sizes()
     attack: Attack = Attack()
     linear_bounds: LinearBounds = LinearBounds()
+    capsules: CapsuleForms = CapsuleForms()
     crown: Crown = Crown()
     lp: LinearPrograms = LinearPrograms()
     milp: Milp = Milp()

@@ -43,7 +43,7 @@ def test_every_section_its_tables_and_a_rerun(run: Compare, tmp_path: Path) -> N
     assert Results.read(out / "results.json") == results
     names = [model.name for model in results.models]
     assert names == ["dnn", "cnn", "cnn-baseline", "capsnet"]
-    assert [model.provable for model in results.models] == [True, True, True, False]
+    assert [model.provable for model in results.models] == [True, True, True, True]
     assert all(len(model.accuracy) == len(model.training_seconds) == 2 for model in results.models)
     assert results.models[3].units is None
     assert "35,445,522" in results.models[2].note

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from closecall import models
-from closecall.errors import ModelError, UnsupportedLayerError
+from closecall.errors import ModelError
 from closecall.models import CNN, DNN, Block
 from closecall.readers import Classifier, read
 
@@ -67,17 +67,7 @@ def test_a_trained_folder_and_its_onnx_file_are_the_same_network(name: str, tmp_
     assert file.source == str(tmp_path / "model.onnx")
 
 
-def is_capsnet(name: str) -> bool:
-    return models.describe(f"zoo:{name}")["kind"] == "capsnet"
-
-
-@pytest.mark.parametrize("name", [name for name in models.zoo_names() if is_capsnet(name)])
-def test_capsules_are_refused_by_the_name_of_the_operation(name: str) -> None:
-    with pytest.raises(UnsupportedLayerError, match="norm"):
-        read(f"zoo:{name}")
-
-
-@pytest.mark.parametrize("name", [name for name in models.zoo_names() if not is_capsnet(name)])
+@pytest.mark.parametrize("name", models.zoo_names())
 def test_the_zoo_is_read_exactly(name: str) -> None:
     classifier = read(f"zoo:{name}")
     check_engines(classifier, models.load_model(f"zoo:{name}"))

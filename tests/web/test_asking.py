@@ -129,16 +129,19 @@ def test_the_ideal_three_is_seen_as_a_three(server: Running, model: str) -> None
     assert (answer["lower"] is None) == (model == "mnist-caps")
 
 
-def test_capsules_are_attacked_without_a_claim(server: Running) -> None:
+def test_capsules_have_a_proven_interval(server: Running) -> None:
     picture = server.picture()
-    answer = server.answer(task="nearest", model="mnist-caps", picture=picture, time_limit=4)["answer"]
+    asked = {"norm": "linf", "time_limit": 20}
+    answer = server.answer(task="nearest", model="mnist-caps", picture=picture, **asked)["answer"]
     assert answer["outcome"] == "adversarial"
-    assert not answer["proven"]
-    assert answer["lower"] == 0
+    assert 0.002 < answer["lower"] < answer["distance"]
     assert seen_by_torch("mnist-caps", pixels(answer["witness"])).argmax() == answer["became"] != 2
+    within = {"norm": "linf", "radius": 0.002, "time_limit": 20}
+    sure = server.answer(task="certify", model="mnist-caps", picture=picture, **within)["answer"]
+    assert sure["sentence"] == "No image within L∞ 0.002 can change this 2: proven."
 
 
-def test_capsules_are_attacked_for_a_target_within_a_cap(server: Running) -> None:
+def test_capsules_are_asked_for_a_target_within_a_cap(server: Running) -> None:
     picture = server.picture()
     asked = {"target": 7, "cap": 0.6, "norm": "l2", "time_limit": 6}
     answer = server.answer(task="nearest", model="mnist-caps", picture=picture, **asked)["answer"]

@@ -25,7 +25,7 @@ def test_the_overview_has_the_zoo_the_own_model_and_the_limits(server: Running) 
     assert server.told["models"] == ["brightest.onnx"]
     provable = {model["name"]: model["provable"] for model in overview["models"]}
     assert provable["mnist-50x2"]
-    assert not provable["mnist-caps"]
+    assert provable["mnist-caps"]
     assert overview["limits"]["running"] == 1
 
 

@@ -7,6 +7,7 @@ from typing import Unpack
 
 from numpy.typing import ArrayLike
 
+from closecall.ask.capsules import check_piecewise_linear
 from closecall.ask.posing import Asked, network_asked, pose
 from closecall.bounds import interval_bounds, linear_bounds
 from closecall.bounds.balance import balanced
@@ -39,6 +40,7 @@ def export_milp(
     if costs is not None and form != "paper":
         raise QueryError("the paper's costs are on every unit, so they need the form paper, got tight.")
     classifier, question = pose(Clock(math.inf), model, image, label, **asked)
+    check_piecewise_linear(classifier.network, "an export")
     if question.patch is not None or question.confidence is not None:
         raise QueryError("a patch anywhere or a confidence takes more than one MILP: leave it out.")
     network, domain = network_asked(classifier, question), question.domain()

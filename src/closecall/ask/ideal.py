@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from closecall._version import __version__
 from closecall.arrays import Vector
 from closecall.ask.aims import Aim, AimName
+from closecall.ask.capsules import check_piecewise_linear
 from closecall.ask.ideal_tree import grow
 from closecall.attacks.gradient import climb_freely
 from closecall.attacks.smooth import climb_smoothly
@@ -149,6 +150,7 @@ def ideal(
     weight = checked_smooth(smooth)
     classifier = model if isinstance(model, Classifier) else read(model, input_shape)
     network = classifier.network
+    check_piecewise_linear(network, "an ideal image")
     check_classes(network.classes)
     wanted = whole_number("target", target)
     check_class("target", wanted, network.classes)

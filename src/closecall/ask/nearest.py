@@ -10,6 +10,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from closecall.ask.capsules import check_suits_capsules
 from closecall.ask.deciding import decide, scores_of
 from closecall.ask.posing import More, network_asked, pose
 from closecall.bounds.balance import balanced
@@ -163,6 +164,7 @@ def answer(
     if costs is not None and (question.patch is not None or question.change is not None):
         named = "a change is measured" if question.patch is None else "a patch is compared"
         raise QueryError(f"the paper's costs are no distance, which {named} by: leave one out.")
+    check_suits_capsules(classifier.network, question, effort.method, costs=costs is not None)
     log.info("asked for %s: %r, %r", "the nearest image" if nearest else "any image", question, effort)
     scores, wanted = classifier.scores(question.image), Wanted.by(question)
     predicted = int(scores.argmax())
@@ -198,7 +200,8 @@ def answer(
 def search_for(question: Question, problem: Problem, method: str) -> Finding:
     """Search in the way that the question needs."""
 
-    table = CHANGE if question.change is not None and method == "auto" else METHODS[method]
+    by_boxes = question.change is not None and method == "auto" and problem.network.capsules is None
+    table = CHANGE if by_boxes else METHODS[method]
 
     def search_one(part: Problem) -> Finding:
         if question.confidence is None:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, issparse
 from closecall.arrays import Matrix, Vector
 from closecall.bounds import interval_bounds
 from closecall.network import Network, Node
-from closecall.network.layers import Affine, Maximum
+from closecall.network.layers import Affine, Capsules, Maximum
 from closecall.question.domain import Domain
 from closecall.settings import DEFAULT, LinearBounds
 
@@ -33,7 +33,8 @@ def balanced(network: Network, domain: Domain, settings: LinearBounds = DEFAULT.
     bounds = interval_bounds(network, domain)
     alive = [(low != 0) | (high != 0) for low, high in zip(bounds.lower, bounds.upper, strict=True)]
     scales = np.ones(1 + max(int(group.max(initial=0)) for group in groups))
-    fixed = np.concatenate([groups[0], groups[-1]])  # the pixels and the scores mean something
+    bent = [groups[node.inputs[0]] for node in network.nodes if isinstance(node.layer, Capsules)]
+    fixed = np.concatenate([groups[0], groups[-1], *bent])  # the pixels and the scores mean something
     for node, group in zip(network.nodes, groups[1:], strict=True):
         if isinstance(node.layer, Affine):
             sizes = sizes_of_rows(node.layer, [alive[s] / scales[groups[s]] for s in node.inputs])
@@ -61,7 +62,7 @@ def units_of_one_scale(network: Network) -> Groups:
     starts = np.concatenate([[0], np.cumsum(sizes)])
     pairs: list[NDArray[np.int64]] = []
     for index, node in enumerate(network.nodes, start=1):
-        if isinstance(node.layer, Affine):
+        if isinstance(node.layer, (Affine, Capsules)):
             continue
         if isinstance(node.layer, Maximum):
             output, slot = np.nonzero(node.layer.windows >= 0)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from closecall.arrays import Vector
 from closecall.errors import ModelError
-from closecall.network.layers import Affine, Layer, Maximum, Relu
+from closecall.network.layers import Affine, Capsules, Layer, Maximum, Relu
 from closecall.network.layers.folding import Folding
 
 
@@ -37,7 +37,7 @@ class Network:
                 raise ModelError(
                     f"node {index} reads a value that comes later: expected a graph without cycles."
                 )
-            if isinstance(node.layer, Affine) and not all_finite(node.layer):
+            if isinstance(node.layer, (Affine, Capsules)) and not all_finite(node.layer):
                 raise ModelError(
                     f"the weights of node {index} hold NaN or infinity: train or export the model again."
                 )
@@ -66,6 +66,12 @@ class Network:
         """The class scores (batch, classes) for images (batch, …)."""
         return self.values(images)[-1]
 
+    @property
+    def capsules(self) -> Capsules | None:
+        """The class capsules that the network ends with, if it has any."""
+        last = self.nodes[-1].layer
+        return last if isinstance(last, Capsules) else None
+
     @cached_property
     def fingerprint(self) -> str:
         """A sha256 over the graph and all its numbers."""
@@ -84,11 +90,14 @@ class Network:
                 digest.update(node.layer.bias.astype("<f8").tobytes())
             elif isinstance(node.layer, Maximum):
                 digest.update(node.layer.windows.astype("<i8").tobytes())
+            elif isinstance(node.layer, Capsules):
+                digest.update(f"{node.layer.votes.shape}{node.layer.iterations}".encode())
+                digest.update(node.layer.votes.astype("<f8").tobytes())
         return digest.hexdigest()
 
     def with_relu_outputs(self) -> Network:
         """The same network with a ReLU on its class scores, as in the paper; as it is if it has one."""
-        if isinstance(self.nodes[-1].layer, Relu):
+        if isinstance(self.nodes[-1].layer, (Relu, Capsules)):  # lengths are never negative
             return self
         last = Node(Relu(self.classes), (len(self.nodes),))
         return Network(self.input_shape, (*self.nodes, last), self.notes)
@@ -105,7 +114,9 @@ class Network:
         return drop_unread(fold_affine(drop_unread(swap_relu_and_maximum(self))))
 
 
-def all_finite(layer: Affine) -> bool:
+def all_finite(layer: Affine | Capsules) -> bool:
+    if isinstance(layer, Capsules):
+        return bool(np.isfinite(layer.votes).all())
     arrays = [weight.data if issparse(weight) else weight for weight in layer.weights]
     return all(bool(np.isfinite(array).all()) for array in [*arrays, layer.bias])
 

@@ -80,6 +80,16 @@ def _read_module(module: Any, input_shape: tuple[int, ...] | None, source: str) 
             "The shape of one image is not known: pass input_shape, such as (1, 28, 28), with the module."
         )
     shape = _checked(shape)
+    engines, precision = ModuleEngines(module, shape), precision_of(module)
+    if _is_capsules(module):
+        from closecall.readers.capsules import read_capsules
+
+        return agreed(read_capsules(module, shape), "", engines, source, precision=precision)
     builder, output = read_module(module, shape)
-    engines = ModuleEngines(module, shape)
-    return agreed(builder.finish(output), output.peeled, engines, source, precision=precision_of(module))
+    return agreed(builder.finish(output), output.peeled, engines, source, precision=precision)
+
+
+def _is_capsules(module: Any) -> bool:
+    # Our own classes are known only where somebody has loaded them.
+    known = sys.modules.get("closecall.models.capsnet")
+    return known is not None and isinstance(module, known.CapsNet)

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, issparse
 
 from closecall.arrays import Matrix, Vector
 from closecall.network import Network
-from closecall.network.layers import Affine, Layer, Maximum
+from closecall.network.layers import Affine, Capsules, Layer, Maximum
 
 
 def rounding_errors(network: Network, values: list[Vector], precision: float) -> Vector:
@@ -29,6 +29,8 @@ def _carried(
 ) -> Vector:
     if isinstance(layer, Maximum):
         return layer.forward(errors[0])
+    if isinstance(layer, Capsules):
+        return _through_routing(layer, errors[0], inputs[0], precision)
     if not isinstance(layer, Affine):
         return errors[0]
     carried, terms = np.zeros_like(output), np.tile(layer.bias**2, (len(output), 1))
@@ -39,6 +41,16 @@ def _carried(
         terms += value**2 @ squared.T
         count += _entries_by_row(squared)
     return np.asarray(carried + precision**2 * count * (terms + output**2 / 3))
+
+
+def _through_routing(layer: Capsules, errors: Vector, values: Vector, precision: float) -> Vector:
+    """Errors carried by the slopes of each score, and those of sums over the children in each iteration."""
+    carried = np.empty((len(values), layer.size))
+    for score in range(layer.size):
+        rows = np.zeros_like(carried)
+        rows[:, score] = 1.0
+        carried[:, score] = (layer.gradient(rows, values)[0] ** 2 * errors).sum(axis=1)
+    return carried + precision**2 * layer.iterations * layer.child_shape[0]
 
 
 def _squared(weight: Matrix) -> Matrix:

@@ -18,6 +18,7 @@ from closecall.attacks.gradient import find_witness
 from closecall.bounds import excluded_cases
 from closecall.network.layers import Affine, Maximum
 from closecall.search.batches import search_by_batches
+from closecall.search.capsules import bound_capsules, bound_capsules_at_once
 from closecall.search.cells import search_cells
 from closecall.search.first_bound import first_bound
 from closecall.search.lp.all_cases import settle_all_cases
@@ -94,6 +95,8 @@ def search_by_long_batches(problem: Problem) -> None:
 ENGINES: dict[str, Engine] = {
     "attack": attack,
     "linear bounds": bound_at_once,
+    "affine forms, at once": bound_capsules_at_once,
+    "affine forms": bound_capsules,
     "first bound": find_first_bound,
     "linear regions": step_through_regions,
     "climbs": come_nearer,
@@ -118,6 +121,10 @@ def is_small(problem: Problem) -> bool:
     """Few units, and few pixels: in L∞ each pixel costs an LP two rows."""
     settings, network = problem.settings.auto, problem.network
     return network.units <= settings.units_for_lps and network.input_size <= settings.pixels_for_lps
+
+
+def has_capsules(problem: Problem) -> bool:
+    return problem.network.capsules is not None
 
 
 def has_budget(problem: Problem) -> bool:
@@ -198,6 +205,11 @@ CLIMBS = Plan(
 
 TABLE = (
     MILP[0],
+    Plan(
+        has_capsules,
+        ("affine forms, at once", "attack", "affine forms"),
+        "routing is not piecewise linear: affine forms carry what it bends by as errors",
+    ),
     Plan(
         has_budget,
         ("linear bounds", "attack", "first bound", "solver"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,11 @@ class Model:
     dataset: str = ""
     accuracy: float | None = None
     units: int | None = None
+    provable: bool = True
 
     @property
     def name(self) -> str:
         return self.source.name
-
-    @property
-    def provable(self) -> bool:
-        return self.source.kind != "capsnet"
 
 
 def zoo_model(name: str) -> Model:
@@ -61,7 +59,13 @@ def described_model(place: str, name: str) -> Model:
         dataset=dataset,
         accuracy=facts.get("accuracy"),
         units=facts.get("units"),
+        provable=facts["kind"] != "capsnet" or can_be_bounded(config),
     )
+
+
+def can_be_bounded(config: Mapping[str, Any]) -> bool:
+    """Whether routing between these capsules can be bounded; the reader says why where it cannot."""
+    return config.get("routing") == "dynamic" and config.get("primary_size") != 0
 
 
 def onnx_model(name: str, place: str, facts: dict[str, Any]) -> Model:

@@ -7,8 +7,9 @@ bounds and rows of a MILP.
 """
 
 from closecall.network.layers.affine import Affine
+from closecall.network.layers.capsules import Capsules
 from closecall.network.layers.layer import Layer
 from closecall.network.layers.maximum import Maximum
 from closecall.network.layers.relu import Relu
 
-__all__ = ["Affine", "Layer", "Maximum", "Relu"]
+__all__ = ["Affine", "Capsules", "Layer", "Maximum", "Relu"]

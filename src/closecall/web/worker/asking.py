@@ -9,6 +9,7 @@ from closecall.ask.ideal import Ideal, ideal
 from closecall.ask.nearest import answer
 from closecall.ask.posing import Asked, pose
 from closecall.clock import Clock
+from closecall.errors import UnsupportedLayerError
 from closecall.question.checks import whole_number
 from closecall.question.effort import Effort
 from closecall.question.images import channels_first
@@ -33,10 +34,14 @@ def ask(
         return ideal_answer(source, found, class_names)
     if image is None:
         raise TypeError(f"{task} is asked about an image")
-    if source.kind == "capsnet":
+    try:
+        classifier = classifier_of(source)  # of a capsule network it is made for the first question
+    except UnsupportedLayerError:
+        if source.kind != "capsnet":
+            raise
         return attack_capsules(tell, source, image, asked, limit, class_names)
     clock = Clock(limit)
-    classifier, question = pose(clock, classifier_of(source), image, None, **asked)
+    classifier, question = pose(clock, classifier, image, None, **asked)
     telling = Telling(tell, source, classifier.network.input_shape, clock)
     verdict = answer(
         classifier, question, Effort(time_limit=limit), clock,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def _open(source: Source) -> Any:
 
 
 def capsule_network(source: Source) -> CapsNet:
-    """A capsule network, which nothing can be proven about but which can be looked into."""
+    """A capsule network, which can be looked into."""
     if source.kind != "capsnet":
         raise QueryError(f"{source.name} has no capsules: choose a capsule network.")
     network: CapsNet = opened(source)
@@ -54,7 +55,18 @@ def capsule_network(source: Source) -> CapsNet:
 
 def classifier_of(source: Source) -> Classifier:
     """A network that can be searched."""
+    if source.kind == "capsnet":
+        return _capsules_read(source)
     classifier: Classifier = opened(source)
+    return classifier
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _capsules_read(source: Source) -> Classifier:
+    from closecall.readers import read
+
+    classifier = read(capsule_network(source))
+    classifier.prepare()
     return classifier
 
 

@@ -1,4 +1,4 @@
-"""Questions about capsule networks, which nothing can be proven about: the best that gradients find."""
+"""Capsule networks by gradients alone: those whose routing cannot be bounded, and ideal images of all."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def capsule_answer(
         "norm": question.norm,
         "distance": distance,
         "lower_bound": None,
-        "proven": "nothing: bounds on capsule networks are not known",
+        "proven": "nothing: bounds on this kind of routing are not known",
         "predicted_before": question.label,
         "predicted_after": became,
         "scores_before": before.tolist(),

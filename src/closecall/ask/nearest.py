@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from closecall.ask.capsules import check_suits_capsules
 from closecall.ask.deciding import decide, scores_of
-from closecall.ask.posing import More, network_asked, pose
+from closecall.ask.posing import network_asked, pose
+from closecall.ask.proof import MoreAndProof, Proof
 from closecall.bounds.balance import balanced
 from closecall.clock import Clock, holding_interrupts_back, usable_threads
 from closecall.encoding.encode import Costs, check_costs
@@ -59,7 +60,7 @@ def nearest(
     gap: float = Effort.gap,
     input_shape: tuple[int, ...] | None = None,
     on_progress: OnProgress | None = None,
-    **more: Unpack[More],
+    **more: Unpack[MoreAndProof],
 ) -> Verdict:
     """Find the nearest image that the model classifies otherwise, and prove that none is nearer.
 
@@ -85,15 +86,19 @@ def nearest(
         gap: The relative gap between distance and lower bound to stop at.
         input_shape: The shape of one image, for a model that leaves it open.
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
-        more: confidence, out_of_top, mask, also, patch and change, as docs/questions.md says.
+        more: confidence, out_of_top, mask, also, patch and change, as docs/questions.md says; proof and
+            deployed, as docs/proofs.md says.
     """
     effort, clock = Effort(method, solver, time_limit, threads, gap), Clock(time_limit)
+    proof, asked = Proof.taken(more)
     check_costs(costs)
     classifier, question = pose(
         clock, model, image, label, input_shape, target=target, norm=norm, cap=cap, margin=margin,
-        ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range, **more,
+        ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range, **asked,
     )  # fmt: skip
-    return answer(classifier, question, effort, clock, nearest=True, costs=costs, on_progress=on_progress)
+    proof.check(question)
+    verdict = answer(classifier, question, effort, clock, nearest=True, costs=costs, on_progress=on_progress)
+    return proof.of(verdict, classifier)
 
 
 def certify(
@@ -115,7 +120,7 @@ def certify(
     threads: int = Effort.threads,
     input_shape: tuple[int, ...] | None = None,
     on_progress: OnProgress | None = None,
-    **more: Unpack[More],
+    **more: Unpack[MoreAndProof],
 ) -> Verdict:
     """Is there any adversarial image within the radius? `adversarial`, `robust` or `unresolved`.
 
@@ -139,14 +144,18 @@ def certify(
         threads: Threads of the search.
         input_shape: The shape of one image, for a model that leaves it open.
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
-        more: confidence, out_of_top, mask, also, patch and change, as docs/questions.md says.
+        more: confidence, out_of_top, mask, also, patch and change, as docs/questions.md says; proof and
+            deployed, as docs/proofs.md says.
     """
     effort, clock = Effort(method, solver, time_limit, threads), Clock(time_limit)
+    proof, asked = Proof.taken(more)
     classifier, question = pose(
         clock, model, image, label, input_shape, target=target, norm=norm, cap=cap, margin=margin,
-        ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range, **more,
+        ratio=ratio, radius=radius, outputs=outputs, pixel_range=pixel_range, **asked,
     )  # fmt: skip
-    return answer(classifier, question, effort, clock, nearest=False, on_progress=on_progress)
+    proof.check(question)
+    verdict = answer(classifier, question, effort, clock, nearest=False, on_progress=on_progress)
+    return proof.of(verdict, classifier)
 
 
 def answer(

@@ -25,6 +25,7 @@ HOMES = {
     "report": "batch_stores",
     "ideal": "ideal",
     "replay": "saved",
+    "check": "proofs",
     "export-milp": "saved",
     "train": "train",
     "vnncomp": "vnncomp",

@@ -85,7 +85,8 @@ def ask(
     """Search with the interval on show."""
     from closecall.ask.nearest import answer
     from closecall.ask.posing import pose
-    from closecall.cli.progress import showing_interval
+    from closecall.ask.proof import Proof
+    from closecall.cli.progress import showing_interval, waiting
     from closecall.clock import Clock
     from closecall.files import prepare_folder
 
@@ -94,7 +95,13 @@ def ask(
     clock = Clock(effort.time_limit)
     with ending_early(), showing_interval(clock=clock) as report:
         classifier, question = pose(clock, subject.classifier, subject.image, subject.label, **asked)
-        return answer(classifier, question, effort, clock, nearest=nearest, costs=costs, on_progress=report)
+        proof = Proof(output.proof, output.deployed)
+        proof.check(question)
+        verdict = answer(
+            classifier, question, effort, clock, nearest=nearest, costs=costs, on_progress=report
+        )
+    with waiting("writing the proof"):
+        return proof.of(verdict, classifier)
 
 
 def explain(verdict: Verdict) -> None:

@@ -287,6 +287,14 @@ class OutputOptions:
     out: Annotated[
         Path | None, typer.Option("--out", help="A folder for the answer, its images and a picture.")
     ] = None
+    proof: Annotated[
+        Path | None,
+        typer.Option(help="A file for a proof of the lower bound, which closecall check checks."),
+    ] = None
+    deployed: Annotated[
+        bool,
+        typer.Option("--deployed", help="Prove it for the model in float32, with sums in any order."),
+    ] = False
     as_json: AsJson = False
     verbose: Annotated[
         bool,

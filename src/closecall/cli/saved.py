@@ -54,13 +54,17 @@ def replay(
         replay_all(cast("Path", store), model, as_json)
         return
     with waiting("reading and running the model"):
+        from closecall.proofs.beside import check_beside
         from closecall.verdict.checking import check_verdict
         from closecall.verdict.saved import load_verdict
 
         saved = load_verdict(folder)
         source = saved.model if model is None else model
         load_torch_for(source)
-        checks = check_verdict(saved, read_model(source, saved.original.shape))
+        classifier = read_model(source, saved.original.shape)
+        checks = check_verdict(saved, classifier)
+        proofs = check_beside(saved, classifier.network)
+        checks += proofs
     holds = all(check.holds for check in checks)
     if as_json:
         listed = [{"holds": check.holds, "sentence": check.sentence} for check in checks]
@@ -70,7 +74,8 @@ def replay(
         for check in checks:
             typer.echo(f"{'holds' if check.holds else 'FAILS'}  {check.sentence}")
         said = "Everything holds" if holds else "The verdict does not hold"
-        typer.echo(f"{said}; the lower bound was proven by the search and is not proven again here.")
+        again = ", and so says its proof" if proofs and holds else " and is not proven again here"
+        typer.echo(f"{said}; the lower bound was proven by the search{again}.")
     if not holds:
         raise typer.Exit(REFUTED)
 

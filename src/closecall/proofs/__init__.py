@@ -1,0 +1,1 @@
+"""Proof files: written beside an answer, and checked by whoever does not trust us."""

@@ -1,0 +1,69 @@
+"""A proof file beside a verdict, and what a proof file says of a model."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from closecall.errors import InputError, QueryError
+from closecall.network import Network
+from closecall.proofs.closecheck import Refused, Report, check
+from closecall.proofs.lines import cap_of, digest_of, exact_form
+from closecall.proofs.tree import NotProvenError
+from closecall.proofs.writing import Claim, write_proof
+from closecall.question.question import Question
+from closecall.verdict.verdict import Verdict
+
+# A solver's or a rounded bound is a hair too large now and then; a proof claims so much less.
+SHORT_OF = 1e-6
+
+
+def check_provable(question: Question) -> None:
+    """Refuse, before any search, what no proof can be written for."""
+    if question.norm not in ("l1", "linf"):
+        raise QueryError(f"no proof can be written in {question.norm}: only in l1 and linf.")
+    asked = [name for name in ("confidence", "patch", "change") if getattr(question, name) is not None]
+    if asked:
+        raise QueryError(f"no proof can be written for a {asked[0]}: leave the proof or the {asked[0]} out.")
+    cap_of(question)
+
+
+def prove(network: Network, verdict: Verdict, path: str | Path, *, deployed: bool = False) -> Verdict:
+    """Write a proof of a verdict's lower bound, for no longer than its time limit; a note says how it went.
+
+    `network` is the one asked about. Of a radius that was proven as a whole all is claimed.
+    """
+    question = verdict.question
+    if not verdict.lower_bound > 0:
+        return noted(verdict, "no proof was written: nothing is proven")
+    whole = verdict.lower_bound >= question.radius
+    radius = question.radius if whole else verdict.lower_bound * (1 - SHORT_OF)
+    radius = math.inf if math.isinf(verdict.lower_bound) and math.isinf(question.radius) else radius
+    claim = Claim(question, radius, verdict.witness, deployed)
+    begun = time.perf_counter()
+    try:
+        checker = write_proof(network, claim, Path(path), begun + verdict.effort.time_limit)
+    except (NotProvenError, Refused) as why:
+        return noted(verdict, f"no proof was written: {why}")
+    seconds = time.perf_counter() - begun
+    plural = "leaf" if checker.leaves == 1 else "leaves"
+    return noted(verdict, f"{path} proves it: {checker.leaves:,} {plural}, {seconds:.1f} s")
+
+
+def noted(verdict: Verdict, note: str) -> Verdict:
+    return replace(verdict, notes=(*verdict.notes, note))
+
+
+def check_proof(path: str | Path, network: Network | None = None, seconds: float | None = None) -> Report:
+    """Check a proof file, also that it is about a network, if one is given; Refused with the reason."""
+    try:
+        report = check(str(path), seconds)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if network is not None:
+        known = [digest_of(exact_form(each)) for each in (network, network.with_relu_outputs())]
+        if report.network not in known:
+            raise Refused("the proof is about another network than the model")
+    return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,7 @@ class Writer:
         """The network and the question."""
         claim, first = self.claim, header(self.network)
         self.file.add(first)
-        checker = Checker(first)
+        checker = Checker(first, None if math.isinf(self.until) else self.until - time.perf_counter())
         for node in self.network.nodes:
             line = node_line(node)
             checker.add_node(line)

@@ -42,7 +42,7 @@ def check(
             network = read_model(model, read_shape(input_shape)).network
     with waiting(f"checking {proof}"):
         from closecall.proofs.closecheck import Refused
-        from closecall.proofs.proving import check_proof
+        from closecall.proofs.checking import check_proof
 
         try:
             report, reason = check_proof(proof, network, time_limit), None

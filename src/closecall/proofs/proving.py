@@ -1,4 +1,4 @@
-"""A proof file beside a verdict, and what a proof file says of a model."""
+"""A proof file of what a verdict says."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from closecall.errors import InputError, QueryError
+from closecall.errors import QueryError
 from closecall.network import Network
-from closecall.proofs.closecheck import Refused, Report, check
-from closecall.proofs.lines import cap_of, digest_of, exact_form
+from closecall.proofs.closecheck import Refused
+from closecall.proofs.lines import cap_of
 from closecall.proofs.tree import NotProvenError
 from closecall.proofs.writing import Claim, write_proof
 from closecall.question.question import Question
@@ -54,16 +54,3 @@ def prove(network: Network, verdict: Verdict, path: str | Path, *, deployed: boo
 
 def noted(verdict: Verdict, note: str) -> Verdict:
     return replace(verdict, notes=(*verdict.notes, note))
-
-
-def check_proof(path: str | Path, network: Network | None = None, seconds: float | None = None) -> Report:
-    """Check a proof file, also that it is about a network, if one is given; Refused with the reason."""
-    try:
-        report = check(str(path), seconds)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if network is not None:
-        known = [digest_of(exact_form(each)) for each in (network, network.with_relu_outputs())]
-        if report.network not in known:
-            raise Refused("the proof is about another network than the model")
-    return report

@@ -41,8 +41,8 @@ def check(
         with waiting("reading the model"):
             network = read_model(model, read_shape(input_shape)).network
     with waiting(f"checking {proof}"):
-        from closecall.proofs.closecheck import Refused
         from closecall.proofs.checking import check_proof
+        from closecall.proofs.closecheck import Refused
 
         try:
             report, reason = check_proof(proof, network, time_limit), None

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from closecall.network import Network
-from closecall.proofs.closecheck import Refused, Report
 from closecall.proofs.checking import check_proof
+from closecall.proofs.closecheck import Refused, Report
 from closecall.verdict.checking import Check
 from closecall.verdict.saved import SavedVerdict
 

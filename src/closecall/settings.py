@@ -552,6 +552,22 @@ class Cells:
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """From images to images of levels (search/rounding.py)."""
+
+    # Pixels between two levels of which all ways to round are tried, in one pass of the network: an LP's
+    # point has few of them. By trial.
+    tried_in_all_ways: int = 7
+    # How many steps beyond the first distance that could do it is looked for an image. By trial.
+    steps_beyond: tuple[int, ...] = (1, 2, 4, 8)
+    # Climbs from grid point to grid point at one distance, steps that are taken from some pixels and given to
+    # others in one of them, and to how many pixels at most. By trial.
+    climbs: int = 12
+    steps_traded: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 64)
+    pixels_given_to: int = 64
+
+
+@dataclass(frozen=True)
 class Solvers:
     """What steers solvers beside their own parameters (solvers/)."""
 
@@ -589,6 +605,7 @@ class Settings:
     confident: Confident = Confident()
     patches: Patches = Patches()
     cells: Cells = Cells()
+    rounding: Rounding = Rounding()
     # L1 by LPs, case by case: LPs close in seconds at half of the distance that they never close in one go.
     lp_radii: Radii = Radii(
         first=0.15, of_the_rest=0.0, of_the_proven=1.0, least=0.15, nearly_there=0.9,

@@ -195,7 +195,14 @@ def test_bad_input_is_refused_by_a_sentence(small: Path, given: dict[str, object
 
 def test_what_is_asked_beyond_a_class_is_part_of_the_key(small: Path, tmp_path: Path) -> None:
     """Each question is kept for itself, comes back as it was asked, and its witness holds."""
-    asked = ({}, {"target": [0, 1]}, {"target": [1, 3]}, {"out_of_top": 2}, {"confidence": 0.7})
+    asked = (
+        {},
+        {"target": [0, 1]},
+        {"target": [1, 3]},
+        {"out_of_top": 2},
+        {"confidence": 0.7},
+        {"pixels": "8bit"},
+    )
     keys = set()
     for more in asked:
         made = closecall.batch(
@@ -207,6 +214,7 @@ def test_what_is_asked_beyond_a_class_is_part_of_the_key(small: Path, tmp_path: 
         assert row["outcome"] == "nearest"
         assert verdict.group == (tuple(more["target"]) if "target" in more else None)
         assert (verdict.out_of_top, verdict.confidence) == (more.get("out_of_top"), more.get("confidence"))
+        assert verdict.pixels == more.get("pixels")
     assert len(keys) == len(asked)
     replayed = [*replay_store(tmp_path / "r.sqlite", read)]
     assert [each.refuted for each in replayed] == [[]] * len(asked)

@@ -27,6 +27,7 @@ from closecall.readers import Classifier
 from closecall.search.auto import CHANGE
 from closecall.search.confident import search_confidently
 from closecall.search.incumbent import OnWitness
+from closecall.search.levels import settle_levels
 from closecall.search.methods import METHODS, search_by
 from closecall.search.patches import search_patches
 from closecall.search.problem import Finding, Problem
@@ -86,8 +87,8 @@ def nearest(
         gap: The relative gap between distance and lower bound to stop at.
         input_shape: The shape of one image, for a model that leaves it open.
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
-        more: confidence, out_of_top, mask, also, patch and change, as docs/questions.md says; proof and
-            deployed, as docs/proofs.md says.
+        more: confidence, out_of_top, mask, also, patch, change and pixels, as docs/questions.md says; proof
+            and deployed, as docs/proofs.md says.
     """
     effort, clock = Effort(method, solver, time_limit, threads, gap), Clock(time_limit)
     proof, asked = Proof.taken(more)
@@ -144,8 +145,8 @@ def certify(
         threads: Threads of the search.
         input_shape: The shape of one image, for a model that leaves it open.
         on_progress: Called with (lower bound, distance, nodes, seconds) as the interval shrinks.
-        more: confidence, out_of_top, mask, also, patch and change, as docs/questions.md says; proof and
-            deployed, as docs/proofs.md says.
+        more: confidence, out_of_top, mask, also, patch, change and pixels, as docs/questions.md says; proof
+            and deployed, as docs/proofs.md says.
     """
     effort, clock = Effort(method, solver, time_limit, threads), Clock(time_limit)
     proof, asked = Proof.taken(more)
@@ -173,12 +174,15 @@ def answer(
     if costs is not None and (question.patch is not None or question.change is not None):
         named = "a change is measured" if question.patch is None else "a patch is compared"
         raise QueryError(f"the paper's costs are no distance, which {named} by: leave one out.")
+    if costs is not None and question.pixels is not None:
+        raise QueryError("the paper's costs are for pixels between the 8-bit ones, too: leave one out.")
     check_suits_capsules(classifier.network, question, effort.method, costs=costs is not None)
     log.info("asked for %s: %r, %r", "the nearest image" if nearest else "any image", question, effort)
     scores, wanted = classifier.scores(question.image), Wanted.by(question)
     predicted = int(scores.argmax())
     replayed: Replay | None
-    if wanted.held_at_first(scores) and wanted.is_confident(scores_of(classifier, question.image)):
+    held = wanted.held_at_first(scores) and wanted.is_confident(scores_of(classifier, question.image))
+    if held and question.has_levels(question.image):
         pixels = question.image.astype(np.float32).reshape(classifier.network.input_shape)
         finding, replayed = (
             Finding(question.image, 0.0, engine="the model itself"),
@@ -212,10 +216,13 @@ def search_for(question: Question, problem: Problem, method: str) -> Finding:
     by_boxes = question.change is not None and method == "auto" and problem.network.capsules is None
     table = CHANGE if by_boxes else METHODS[method]
 
+    def search_all(part: Problem) -> Finding:
+        return search_by(part, table, then=settle_levels)
+
     def search_one(part: Problem) -> Finding:
         if question.confidence is None:
-            return search_by(part, table)
-        return search_confidently(part, question.confidence, lambda within: search_by(within, table))
+            return search_all(part)
+        return search_confidently(part, question.confidence, search_all)
 
     if question.patch is None:
         return search_one(problem)
@@ -239,7 +246,9 @@ def problem_of(
         domain=domain,
         goal=question.goal(),
         clock=clock,
-        nearest=nearest,
+        # With images of levels, engines that know of none look for the nearest until one of levels is found.
+        nearest=nearest or domain.levels is not None,
+        first_of_levels=not nearest,
         gap=SAFETY * effort.gap,
         solver=effort.solver,
         threads=usable_threads(effort.threads),

@@ -15,7 +15,7 @@ from closecall.errors import QueryError
 from closecall.network import Network
 from closecall.question.checks import check_classes, whole_number
 from closecall.question.images import fitted, picture_of, picture_shape, pixels_of
-from closecall.question.names import ChangeName, NormName, Outputs, Target
+from closecall.question.names import ChangeName, NormName, Outputs, Pixels, Target
 from closecall.question.question import Question, paper_target
 from closecall.question.where import mask_of
 from closecall.readers import Classifier, read
@@ -28,6 +28,7 @@ class More(TypedDict, total=False):
     how many highest scores the label must drop out. `mask`: the pixels that may change. `also`: a budget in a
     second norm, such as "linf:0.3". `patch`: only a square of so many pixels a side changes, anywhere.
     `change`: "brightness", "contrast" or "brightness+contrast", whose size is the distance.
+    `pixels`: "8bit" for images that a picture file can hold.
     """
 
     confidence: float | None
@@ -36,6 +37,7 @@ class More(TypedDict, total=False):
     also: str | tuple[str, float] | None
     patch: int | None
     change: ChangeName | None
+    pixels: Pixels | None
 
 
 class Asked(More, total=False):

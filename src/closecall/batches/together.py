@@ -92,7 +92,7 @@ def settle(classifier: Classifier, items: Sequence[Item], effort: Effort) -> lis
     for place, held in zip(right, proven.tolist(), strict=True):
         finding, replayed = Finding(None, math.inf, engine=ENGINE, why=(WHY,)), None
         if not held:
-            if items[place].task == "nearest":
+            if items[place].task == "nearest" or questions[place].pixels is not None:
                 continue
             finding = glance(network, questions[place])
             replayed = replay_found(classifier, questions[place], finding)

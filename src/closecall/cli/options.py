@@ -11,7 +11,14 @@ import typer
 
 from closecall.cli import completion as c
 from closecall.question.effort import Effort
-from closecall.question.names import CHANGE_NAMES, METHOD_NAMES, NORM_NAMES, OUTPUT_NAMES, SOLVER_NAMES
+from closecall.question.names import (
+    CHANGE_NAMES,
+    METHOD_NAMES,
+    NORM_NAMES,
+    OUTPUT_NAMES,
+    PIXELS_NAMES,
+    SOLVER_NAMES,
+)
 
 QUESTION, IMAGE, SEARCH, COSTS = "The question", "The image", "The search", "The paper's extra costs"
 
@@ -205,6 +212,15 @@ class QuestionOptions:
             help="Change the whole image alike: brightness, contrast or brightness+contrast.",
             rich_help_panel=QUESTION,
             autocompletion=c.one_of(*CHANGE_NAMES),
+        ),
+    ] = None
+    pixels: Annotated[
+        str | None,
+        typer.Option(
+            "--pixels",
+            help="8bit: only images that a picture file can hold, each pixel one of 256 values.",
+            rich_help_panel=QUESTION,
+            autocompletion=c.one_of(*PIXELS_NAMES),
         ),
     ] = None
     outputs: Annotated[

@@ -21,9 +21,12 @@ from closecall.network import Network
 from closecall.question.checks import check_number
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
+from closecall.question.levels import places
 from closecall.question.norms import Movement, Norm
 
 Form = Literal["paper", "tight"]
+
+NEARLY_WHOLE = 1e-3  # of a step: what the rounding of a radius may take from the last place within it
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ def encode_network(
     if domain.budget is not None:
         add_budget(builder, movement.shifts, domain, *domain.budget)
     pixels = movement.shifts + Expression.constants(domain.centre)
+    add_levels(builder, pixels, domain)
     return NetworkRows(builder, movement, pixels, encode_nodes(builder, pixels, network, bounds, form, last))
 
 
@@ -107,6 +111,19 @@ def add_budget(
     if second.distance is None:
         raise ValueError(f"{norm.name} has no linear distance")
     builder.add_rows(second.distance, -np.inf, amount)
+
+
+def add_levels(builder: ProgramBuilder, pixels: Expression, domain: Domain) -> None:
+    """For each pixel an integer: the place of its level, which is so many steps up to its rounding."""
+    if domain.levels is None:
+        return
+    levels, step, uneven = domain.levels, domain.distances.step, domain.distances.uneven
+    moving = np.flatnonzero(domain.upper > domain.lower)
+    low, high = (places(end[moving], levels) for end in domain.box())
+    low, high = np.ceil(low - NEARLY_WHOLE), np.floor(high + NEARLY_WHOLE)
+    place = builder.add_columns("place", np.minimum(low, high), high, integer=True)
+    level = place.scaled(np.full(len(moving), step)) + Expression.constants(np.full(len(moving), levels[0]))
+    builder.add_rows(pixels.taken(moving) - level, -uneven, uneven)
 
 
 def encode_nodes(
@@ -134,6 +151,7 @@ def encode_box(network: Network, domain: Domain, case: Case, bounds: Bounds) -> 
     """
     builder = ProgramBuilder()
     pixels = builder.add_columns("shift", -domain.down, domain.up) + Expression.constants(domain.centre)
+    add_levels(builder, pixels, domain)
     scores = encode_nodes(builder, pixels, network, bounds)[-1]
     hardest = hardest_row(network, domain, case)
     others = np.delete(np.arange(len(case.threshold)), hardest)

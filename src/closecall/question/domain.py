@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closecall.arrays import OUTWARD, Mask, Vector
+from closecall.question.levels import Distances, snapped
 from closecall.question.norms import Norm
 
 
@@ -22,7 +24,8 @@ def in_float32(point: Vector, lower: Vector | float, upper: Vector | float) -> N
 class Domain:
     """{ v : lower ≤ v ≤ upper, ‖v − centre‖ ≤ radius }, with the centre inside the box.
 
-    A `budget` is a ball in a second norm that cuts it once more: never L∞, which is a box, nor L2.
+    A `budget` is a ball in a second norm that cuts it once more: never L∞, which is a box, nor L2. With
+    `levels`, only images count whose pixels are among these numbers, which rise; the box is around these.
     """
 
     centre: Vector
@@ -31,6 +34,7 @@ class Domain:
     norm: Norm
     radius: float = np.inf
     budget: tuple[Norm, float] | None = None
+    levels: Vector | None = None
 
     @property
     def down(self) -> Vector:
@@ -83,6 +87,24 @@ class Domain:
         """The same where other pixels keep the value of the centre."""
         lower, upper = (np.where(allowed, end, self.centre) for end in (self.lower, self.upper))
         return replace(self, lower=lower, upper=upper)
+
+    def of_levels(self, levels: Vector) -> Domain:
+        """The images of this domain whose pixels are among some levels; limits become values of these."""
+        levels = np.unique(levels)
+        lower, upper = snapped(self.lower, self.upper, self.centre, levels)
+        whole = replace(self, lower=lower, upper=upper, levels=levels)
+        radius, budget = whole.distances.up_to(self.radius), self.budget
+        if budget is not None:
+            norm, amount = budget
+            budget = norm, replace(whole, norm=norm).distances.up_to(amount)
+        return replace(whole, radius=radius, budget=budget)
+
+    @cached_property
+    def distances(self) -> Distances:
+        """What distances images of its levels may have."""
+        if self.levels is None:
+            raise ValueError("a domain without levels has every distance")
+        return Distances(self, self.levels)
 
     def box(self) -> tuple[Vector, Vector]:
         """The smallest box around the domain."""

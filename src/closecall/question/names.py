@@ -8,6 +8,7 @@ from typing import Literal, get_args
 NormName = Literal["l1", "l2", "linf", "l0"]
 Outputs = Literal["logits", "relu"]
 ChangeName = Literal["brightness", "contrast", "brightness+contrast"]
+Pixels = Literal["8bit"]
 MethodName = Literal["auto", "milp", "milp-improved", "milp-basic"]
 SolverName = Literal["highs", "scip", "gurobi", "cplex"]
 # The number of a class or several, any other class, or that of the paper.
@@ -16,6 +17,7 @@ Target = int | Sequence[int] | Literal["any", "paper"]
 NORM_NAMES: tuple[str, ...] = get_args(NormName)
 OUTPUT_NAMES: tuple[str, ...] = get_args(Outputs)
 CHANGE_NAMES: tuple[str, ...] = get_args(ChangeName)
+PIXELS_NAMES: tuple[str, ...] = get_args(Pixels)
 METHOD_NAMES: tuple[str, ...] = get_args(MethodName)
 SOLVER_NAMES: tuple[str, ...] = get_args(SolverName)
 

@@ -20,7 +20,16 @@ from closecall.question.checks import (
 )
 from closecall.question.domain import Domain, in_float32
 from closecall.question.goal import Case, Goal
-from closecall.question.names import CHANGE_NAMES, OUTPUT_NAMES, ChangeName, NormName, Outputs
+from closecall.question.levels import levels_of, on_levels
+from closecall.question.names import (
+    CHANGE_NAMES,
+    OUTPUT_NAMES,
+    PIXELS_NAMES,
+    ChangeName,
+    NormName,
+    Outputs,
+    Pixels,
+)
 from closecall.question.norms import norm_named
 from closecall.question.where import budget_from, budget_of, mask_from
 
@@ -65,6 +74,7 @@ class Question:
     also: str | None = None
     patch: int | None = None
     change: ChangeName | None = None
+    pixels: Pixels | None = None
 
     def __post_init__(self) -> None:
         self._check_amounts()
@@ -73,6 +83,8 @@ class Question:
         self._check_where()
         # The model sees the image in float32, so that is the original which distances are measured from.
         object.__setattr__(self, "image", self._pixels_in_float32())
+        if self.pixels is not None:
+            self._check_levels()
 
     def _check_amounts(self) -> None:
         for name in ("radius", "margin", "cap", "ratio", "confidence"):
@@ -157,7 +169,7 @@ class Question:
         object.__setattr__(self, "change", change_named(self.change))
         named = ", ".join(CHANGE_NAMES)
         check(self.change in CHANGE_NAMES, f"unknown change {self.change!r}: choose one of {named}.")
-        for name in ("cap", "also", "patch"):
+        for name in ("cap", "also", "patch", "pixels"):
             check(
                 getattr(self, name) is None,
                 f"a change of {self.change} moves all pixels at once: leave out the {name} beside it.",
@@ -166,6 +178,29 @@ class Question:
             self.norm != "l0",
             f"a change of {self.change} is measured by its size: give the norm l1, l2 or linf, not l0.",
         )
+
+    def _check_levels(self) -> None:
+        named = " or ".join(map(repr, PIXELS_NAMES))
+        check(
+            self.pixels in PIXELS_NAMES,
+            f"pixels must be {named} or left out, got {self.pixels!r}.",
+        )
+        levels = levels_of(self.pixel_range)
+        low, high = self.pixel_range
+        check(
+            bool((np.diff(levels) > 0).all()),
+            f"float32 has no 256 numbers from {low:g} to {high:g}: scale the images, or leave out pixels.",
+        )
+        mixed = (self.mask is not None or self.patch is not None) and not self.has_levels(self.image)
+        check(
+            not mixed,
+            "the image itself is not of 8 bits, so pixels that may not change are none either: round it "
+            "first, or leave out the mask and the patch.",
+        )
+
+    def has_levels(self, image: Vector) -> bool:
+        """Whether an image is one of those that count: any, or one of 8 bits."""
+        return self.pixels is None or bool(on_levels(image.ravel(), levels_of(self.pixel_range)).all())
 
     def _pixels_in_float32(self) -> Vector:
         low, high = pixel_limits(self.pixel_range)
@@ -207,7 +242,9 @@ class Question:
             else:
                 budget = (second, amount)
         domain = Domain(centre, lower, upper, norm, radius, budget)
-        return domain if self.mask is None else domain.only(mask_from(self.mask, len(centre)))
+        if self.mask is not None:
+            domain = domain.only(mask_from(self.mask, len(centre)))
+        return domain if self.pixels is None else domain.of_levels(levels_of(self.pixel_range))
 
     def goal(self) -> Goal:
         """The cases; with a confidence, what every image that has it must reach."""

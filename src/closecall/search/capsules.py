@@ -18,7 +18,7 @@ from closecall.search.problem import Problem
 
 def bound_capsules_at_once(problem: Problem) -> None:
     """Affine forms over the whole radius that is asked about: often enough."""
-    if not problem.nearest and math.isfinite(problem.domain.radius) and fits(problem):
+    if problem.any_will_do and math.isfinite(problem.domain.radius) and fits(problem):
         with problem.clock.stage("forms"):
             prove_within(problem, measured(problem.domain), problem.domain.radius)
 

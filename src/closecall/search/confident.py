@@ -21,6 +21,7 @@ import numpy as np
 from closecall.arrays import Vector
 from closecall.network import Network
 from closecall.question.goal import Case, Goal
+from closecall.question.levels import nearest_levels
 from closecall.search.auto import ATTACK
 from closecall.search.incumbent import is_closed
 from closecall.search.methods import search_by
@@ -74,7 +75,7 @@ def rounds(problem: Problem, confidence: float, best: Best, search: Searcher) ->
             problem.on_progress(lower, best.distance, best.nodes, problem.clock.seconds)
         yield found
         settled = best.witness is not None and (
-            not problem.nearest or is_closed(best.lower, best.distance, problem.gap)
+            problem.any_will_do or is_closed(best.lower, best.distance, problem.gap)
         )
         if found.witness is None or settled or problem.clock.left <= 0:
             return
@@ -98,6 +99,8 @@ def keep_if_confident(problem: Problem, point: Vector, confidence: float, best: 
     beyond = np.geomspace(settings.least_step, settings.largest_step, settings.steps)
     shares = 1.0 + np.concatenate([[0.0], beyond])
     trials = domain.clip(domain.centre + shares[:, None] * (point - domain.centre))
+    if domain.levels is not None:
+        trials = domain.clip(nearest_levels(trials, domain.levels))
     enough = confidences(problem.goal, problem.network.forward(trials)) >= confidence
     for trial in trials[enough]:
         distance = domain.distance(trial)

@@ -82,6 +82,14 @@ class Incumbent:
         return self.distance < distance * (1.0 - self.gap / 2)
 
     @property
+    def result(self) -> tuple[Vector | None, float]:
+        """The image to be shown, and the distance below which none is."""
+        return self.witness, self.lower
+
+    def demand_levels(self) -> None:
+        """From now on images must have the levels of the domain, if it has any (see `levels`)."""
+
+    @property
     def answered(self) -> bool:
         """Whether any witness will do, and there is one."""
         return not self.nearest and self.witness is not None

@@ -64,6 +64,7 @@ def solve_rest(problem: Problem) -> None:
 
     In L∞ a box at a time first, then for the distance itself.
     """
+    problem.incumbent.demand_levels()
     if problem.domain.norm.name == "linf" and problem.domain.budget is None:
         solve_boxes(problem, problem.clock.share(problem.settings.milp.share_for_boxes))
         if problem.incumbent.settled or problem.clock.left <= 0:
@@ -83,6 +84,7 @@ def solve_encoded(
     goal: Goal | None = None,
 ) -> None:
     clock, sizes = problem.clock, problem.settings.sizes
+    problem.incumbent.demand_levels()
     size = ModelSize.of(network, bounds, form, sizes)
     if size.gigabytes > sizes.most_gigabytes:
         note_too_large(problem, size.gigabytes)

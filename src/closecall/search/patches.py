@@ -59,13 +59,22 @@ class Patched:
 
     @property
     def lower(self) -> float:
-        return float(self.proven.min())
+        proven, domain = float(self.proven.min()), self.problem.domain
+        return proven if domain.levels is None else domain.distances.at_least(proven)
+
+    @property
+    def wanted(self) -> float:
+        """Within which distance of one set of pixels an image would be nearer than the incumbent."""
+        domain, gap = self.problem.domain, self.problem.gap
+        if domain.levels is None or math.isinf(self.distance):
+            return min(self.distance * (1.0 - gap), domain.radius)
+        return min(domain.distances.enough_for(self.distance, gap), domain.radius)
 
     @property
     def settled(self) -> bool:
         if self.witness is None:
             return self.lower >= self.problem.domain.radius
-        return not self.problem.nearest or is_closed(self.lower, self.distance, self.problem.gap)
+        return self.problem.any_will_do or is_closed(self.lower, self.distance, self.problem.gap)
 
     def run(self) -> None:
         settings = self.problem.settings.patches
@@ -87,7 +96,7 @@ class Patched:
 
     def settle(self, place: int, share: float) -> None:
         """Search one set of pixels nearer than the incumbent, unless that is proven."""
-        aim = min(self.distance * (1.0 - self.problem.gap), self.problem.domain.radius)
+        aim = self.wanted
         if self.proven[place] >= aim:
             return
         domain = self.domains[place]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from closecall.arrays import Vector
 from closecall.bounds import Bounds, linear_bounds
@@ -15,6 +16,7 @@ from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Goal
 from closecall.search.incumbent import Incumbent, OnWitness
+from closecall.search.level_incumbent import LevelIncumbent
 from closecall.search.presolve import Presolved, presolve
 from closecall.settings import DEFAULT, Settings
 
@@ -22,6 +24,8 @@ from closecall.settings import DEFAULT, Settings
 @dataclass(frozen=True, eq=False)
 class Problem:
     """All that a method needs; `nearest` is False when any witness in the domain will do.
+
+    Of images of levels any will do also where `first_of_levels` says so: not all that engines find are such.
 
     Methods write what they find and prove to `incumbent`, remarks to `notes`, which engines they asked to
     `asked`, and why these to `why`.
@@ -32,6 +36,7 @@ class Problem:
     goal: Goal
     clock: Clock
     nearest: bool = True
+    first_of_levels: bool = False
     gap: float = 1e-4
     solver: str = "highs"
     threads: int = 1
@@ -81,16 +86,17 @@ class Problem:
     @cached_property
     def incumbent(self) -> Incumbent:
         """What all stages of the search have found and proven so far."""
-        return Incumbent(
-            self.simplified,
-            self.domain,
-            self.goal,
-            self.clock,
-            gap=self.gap,
-            nearest=self.nearest,
-            on_progress=self.on_progress,
-            on_witness=self.on_witness,
-        )
+        known = self.simplified, self.domain, self.goal, self.clock
+        shown: dict[str, Any] = {"on_progress": self.on_progress, "on_witness": self.on_witness}
+        if self.domain.levels is None:
+            return Incumbent(*known, gap=self.gap, nearest=self.nearest, **shown)
+        rounding = self.settings.rounding
+        nearest = not self.any_will_do
+        return LevelIncumbent(*known, rounding=rounding, gap=self.gap, nearest=nearest, **shown)
+
+    @property
+    def any_will_do(self) -> bool:
+        return not self.nearest or self.first_of_levels
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from closecall.data.pictures import read_picture
 from closecall.errors import DataError
 from closecall.question.change import Change
 from closecall.question.images import channels_first, fitted
+from closecall.question.levels import levels_of, on_levels
 from closecall.question.names import CHANGE_LIMITS, CHANGE_NAMES
 from closecall.question.norms import Norm, norm_named
 from closecall.question.where import budget_from, budget_of, mask_from
@@ -56,6 +57,7 @@ def check_claims(saved: SavedVerdict, classifier: Classifier, *, files: bool = F
     checks += check_predictions(saved, classifier)
     if saved.witness is not None:
         checks += [*check_box(saved, saved.witness), *check_where(saved, saved.witness, shape)]
+        checks += check_levels(saved, saved.witness)
         checks += [*check_change(saved, saved.witness), check_distance(saved, saved.witness)]
         checks += check_png(saved, saved.witness, classifier) if files else []
     return [*checks, check_outcome(saved)]
@@ -148,7 +150,22 @@ def check_box(saved: SavedVerdict, witness: Image) -> list[Check]:
     if cap is not None:
         largest = float(np.abs(shift(saved, witness)).max(initial=0.0))
         sentence = f"no pixel changes by more than {largest:.6g}, the cap is {cap:g}."
-        checks.append(Check(largest <= cap + 2 * ROUNDING, sentence))
+        allowed = 2 * ROUNDING * max(1.0, abs(low), abs(high))
+        checks.append(Check(largest <= cap + allowed, sentence))
+    return checks
+
+
+def check_levels(saved: SavedVerdict, witness: Image) -> list[Check]:
+    """Every pixel one of the 256 numbers that a picture file holds, if that was asked for; its PNG fools."""
+    record = saved.record
+    if record.get("pixels") is None:
+        return []
+    levels = levels_of(record["pixel_range"])
+    off = int((~on_levels(witness.astype(np.float64).ravel(), levels)).sum())
+    checks = [Check(off == 0, f"{off} pixels are none of the 256 values of 8 bits.")]
+    if record.get("png") is not None and record["png"].get("fools") is not None:
+        fools = record["png"]["fools"] is True
+        checks.append(Check(fools, f"the PNG is said {'' if fools else 'not '}to fool the model."))
     return checks
 
 

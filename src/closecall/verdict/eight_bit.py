@@ -14,11 +14,11 @@ from PIL import Image as Pillow
 
 from closecall.arrays import Image
 from closecall.question.images import channels_first, fitted, picture_shape
+from closecall.question.levels import STEPS, levels_of
 
 Steps = NDArray[np.uint8]  # (channels, height, width)
 PixelRange = tuple[float, float]
 
-STEPS = 255
 ENLARGED_SIDE = 280
 
 
@@ -93,8 +93,7 @@ def to_steps(image: Image, pixel_range: PixelRange) -> Steps:
 
 def from_steps(steps: Steps, pixel_range: PixelRange) -> Image:
     """Steps as pixels: for the range [0, 1] the very numbers that a picture file is read as."""
-    low, high = pixel_range
-    return (low + steps / STEPS * (high - low)).astype(np.float32)
+    return np.asarray(levels_of(pixel_range)[steps].astype(np.float32))
 
 
 def enlarge(steps: Steps) -> Steps:

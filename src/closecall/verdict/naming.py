@@ -54,10 +54,16 @@ def moved(verdict: Verdict, digits: int = 6) -> str:
     return said if len(verdict.amounts) == 1 else f"{said} ({verdict.norm} size {distance})"
 
 
+def kind(question: Question) -> str:
+    """The images that count."""
+    return "image" if question.pixels is None else "8-bit image"
+
+
 def none_nearer(question: Question, low: str) -> str:
     """What a lower bound says."""
     if question.change is None:
-        return f"none is nearer than {low}"
+        none = "none" if question.pixels is None else f"no {kind(question)}"
+        return f"{none} is nearer than {low}"
     return f"no change of {question.change} by {sized(question)}less than {low} does"
 
 
@@ -66,7 +72,7 @@ def nothing(question: Question) -> str:
     everywhere = isinf(question.radius)
     if question.change is None:
         where = "in the whole box" if everywhere else f"within {question.norm} distance {question.radius:.6g}"
-        return f"no image {where}"
+        return f"no {kind(question)} {where}"
     if not everywhere:
         return f"no change of {question.change} by {sized(question)}{question.radius:.6g} or less"
     ends = [(name, *CHANGE_LIMITS[name]) for name in question.change.split("+")]

@@ -45,6 +45,8 @@ def replay(
     `accepts` is asked about the scores that each engine gives, `accepts_exactly` about those in float64.
     The witness of a change are the numbers that make its image.
     """
+    if domain.levels is not None:
+        return replay_as_it_is(classifier, domain, witness, accepts, accepts_exactly)
     witness = domain.pulled_inside(witness)
     shift = witness - domain.centre
     scores = network.forward(witness[None])
@@ -81,6 +83,22 @@ def image_in_float32(domain: Domain, point: Vector) -> Image:
     if domain.distance(exact) > domain.radius or not domain.affords(exact):
         return towards(image, domain.centre)
     return image
+
+
+def replay_as_it_is(
+    classifier: Classifier,
+    domain: Domain,
+    witness: Vector,
+    accepts: Callable[[Image], bool],
+    accepts_exactly: Callable[[Vector], bool],
+) -> Replay | None:
+    """The same for an image of levels, which cannot be pushed."""
+    image = witness.astype(np.float32).reshape(classifier.network.input_shape)
+    seen = [engine(image[None])[0] for engine in classifier.engines.values()]
+    exact = classifier.network.forward(image[None].astype(np.float64))[0]
+    if not all(accepts(scores) for scores in seen) or not accepts_exactly(exact):
+        return None
+    return Replay(image, domain.distance(image.astype(np.float64)), int(seen[0].argmax()), ())
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from closecall.arrays import Image
 from closecall.errors import InputError
 from closecall.files import explaining_failed_writes, write_whole
+from closecall.question.names import PIXELS_NAMES
 from closecall.question.norms import norm_named
 from closecall.verdict.eight_bit import encode_png, enlarge, to_steps, why_no_png
 from closecall.verdict.picture import image_picture, verdict_picture
@@ -173,6 +174,7 @@ _LATER: dict[str, type | tuple[type, ...]] = {
     "patch": int,
     "change": str,
     "amounts": dict,
+    "pixels": str,
 }
 
 
@@ -195,6 +197,8 @@ def load_verdict(folder: str | Path) -> SavedVerdict:
         raise InputError(f"{folder / RECORD} has no usable 'group': it is not a whole verdict.")
     if [type(end) in _NUMBER for end in record["pixel_range"]] != [True, True]:
         raise InputError(f"{folder / RECORD} has no usable 'pixel_range': it is not a whole verdict.")
+    if record.get("pixels") not in (None, *PIXELS_NAMES):
+        raise InputError(f"{folder / RECORD} has no usable 'pixels': it is not a whole verdict.")
     if not isinstance(record.get("png"), (dict, type(None))):
         raise InputError(f"{folder / RECORD} has no usable 'png': it is not a whole verdict.")
     norm_named(record["norm"])

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from closecall._version import __version__
 from closecall.arrays import Image, Vector
 from closecall.question.effort import Effort
-from closecall.question.names import ChangeName, MethodName, NormName, Outputs, SolverName
+from closecall.question.names import ChangeName, MethodName, NormName, Outputs, Pixels, SolverName
 from closecall.question.question import Question
 from closecall.verdict.eight_bit import PngReplay
-from closecall.verdict.naming import class_named, moved, none_nearer, nothing, strength, wish
+from closecall.verdict.naming import class_named, kind, moved, none_nearer, nothing, strength, wish
 
 Outcome = Literal["nearest", "adversarial", "robust", "unresolved"]
 
@@ -24,7 +24,7 @@ FOUND = (
     "replayed", "network_sha256", "tolerances", "notes", "png", "amounts", "version",
 )  # fmt: skip
 # What may be asked beside that, since later versions; None where it was not.
-ADDED = ("group", "out_of_top", "confidence", "mask", "also", "patch", "change")
+ADDED = ("group", "out_of_top", "confidence", "mask", "also", "patch", "change", "pixels")
 ASKED = ("norm", "label", "target", "margin", "ratio", "outputs", "radius", "cap", "pixel_range", *ADDED)
 
 
@@ -135,6 +135,11 @@ class Verdict:
         return self.question.change
 
     @property
+    def pixels(self) -> Pixels | None:
+        """`8bit` where only images that a picture file can hold were asked for."""
+        return self.question.pixels
+
+    @property
     def method(self) -> MethodName:
         return self.effort.method
 
@@ -170,7 +175,7 @@ class Verdict:
             return f"Robust: proven that {nothing(self.question)} {wish(self.question, class_names)}."
         if self.change is not None:
             return f"Unresolved: proven only that {none_nearer(self.question, low)}; allow more time."
-        return f"Unresolved: proven only that no image is nearer than {low}; allow more time."
+        return f"Unresolved: proven only that no {kind(self.question)} is nearer than {low}; allow more time."
 
     def __str__(self) -> str:
         return self.summary()

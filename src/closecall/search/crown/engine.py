@@ -142,7 +142,8 @@ class BatchedSearch:
     def over(self) -> bool:
         """Whether time is over, the open parts fill the memory, or a witness answers the question."""
         crowded = len(self.open) * self.networks.double.units > self.settings.sizes.most_slopes
-        return crowded or not self.in_time() or (self.any_will_do and self.incumbent.witness is not None)
+        found = self.incumbent.answered or (self.any_will_do and self.incumbent.witness is not None)
+        return crowded or not self.in_time() or found
 
     def branch(self, nodes: float) -> None:
         while self.open and self.statistics.nodes < nodes and not self.over():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
 import json
@@ -21,7 +22,7 @@ from closecall.proofs import closecheck
 from closecall.proofs.closecheck import Refused, check
 from closecall.proofs.lines import exact_form, packed
 from closecall.proofs.tree import NotProvenError
-from closecall.proofs.writing import Claim, write_proof
+from closecall.proofs.writing import Claim, Writer, write_proof
 from closecall.question.question import Question
 
 PIXELS, HIDDEN, CLASSES = 3, 3, 3
@@ -350,6 +351,43 @@ def shuffled(weights: np.ndarray, values: np.ndarray, rng: np.random.Generator) 
     for column in order:
         total = total + weights[:, column].astype(np.float32) * np.float32(values[column])
     return total
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cuts_lie_above_their_units(seed: int) -> None:
+    """Cuts with any early, late and crossing terms that are accepted, beside the network at random images."""
+    network, rng = dense(seed), np.random.default_rng(seed)
+    checker = Writer(network, Claim(asked(network, seed, "linf"), 0.5, None), Nowhere(), np.inf).begin()
+    for _ in network.nodes:
+        checker.add_ranges({"tighten": "open"})
+    for _ in range(200):
+        late = [place for place in range(HIDDEN) if rng.random() < 0.5]
+        place = int(rng.integers(len(checker.order)))
+        with contextlib.suppress(Refused):
+            checker.add_cut(
+                {"cut": place, "beside": int(rng.integers(2)), "crossing": int(rng.integers(3)), "late": late}
+            )
+    assert len(checker.cuts) > 5
+    low, high = (np.array([float(end[k]) for end in checker.domain.box]) for k in (0, 1))
+    centre = np.array(checker.domain.image)
+    images = rng.uniform(np.maximum(low, centre - 0.5), np.minimum(high, centre + 0.5), (500, PIXELS))
+    values = [*network.values(images)]
+    for cut in checker.cuts:
+        node, unit = cut.key
+        above = np.full(len(images), float(cut.constant))
+        if cut.entry >= 0:
+            above += values[network.nodes[node - 1].inputs[0]][:, cut.entry]
+        for source, terms in cut.terms.items():
+            for j, factor in terms:
+                above += values[source][:, j] * (factor / 2.0**cut.exponent)
+        assert (values[node][:, unit] <= above + 1e-12).all()
+
+
+class Nowhere:
+    """A file that keeps nothing."""
+
+    def add(self, line: Any) -> None:
+        pass
 
 
 def test_closecheck_runs_alone(proof: tuple[Path, float]) -> None:

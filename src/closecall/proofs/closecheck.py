@@ -28,26 +28,33 @@ another one, K ≤ 0. Since Σ (p + m) ≤ r, K ≤ (K/r)·Σ (p + m), so e_j �
     y − e_w ≤ Σ max(0, B + K/r)·(p, m),   the largest over j where there are several.
 These rises are rounded up. (`Checker.lead`)
 
-THEOREM 4 (one pass backward). Let c·x be a linear function of some node, and T a path of splits, each of
+THEOREM 4 (cuts of a ReLU y = max(0, a)). Let f = a beside the entry e = 0, or f = −a beside e = a, so that
+y = e + max(0, f), f = b + Σ w·x. Some terms of f are late, one is crossing, the others are early. Let T be b
+plus the largest of each early term and the least of the others, and T ≤ 0. A late term less its least is not
+negative, so max(0, f) ≤ max(0, T + w_c·x_c − least_c) + Σ_late (w·x − least). The first is convex in x_c and
+0 at one end of its range: it lies below the line to the other end, whose slope is rounded up.
+(`Checker.add_cut`)
+
+THEOREM 5 (one pass backward). Let c·x be a linear function of some node, and T a path of splits, each of
 which says that one entry of a unit is its maximum. To bound c·x on the part of D where T holds, replace, from
 the last node to the first: an affine node by what it is; a decided unit by its entry; a split unit by its
 winner e_w; an open unit with c > 0 by a share of its plane and the rest of its lead, with c < 0 by an average
-of its entries. To this β·(e_w − e_j), β·(plane − e_j) and β·(lead − e_j) may be added for any β ≥ 0 and any
-entry e_j of a unit: none of them is negative there. Each step can only raise the value. What is left is a
-constant and a linear function of p and m, whose largest value on D is
+of its entries. To this β·(e_w − e_j), β·(plane − e_j), β·(lead − e_j) and β·(cut − y) may be added for any
+β ≥ 0 and any entry e_j of a unit: none of them is negative there. Each step can only raise the value. What is
+left is a constant and a linear function of p and m, whose largest value on D is
     in L∞  Σ max(0, gain)·min(room, r);   in L1  largest gains first, each up to its room, till r is spent.
 Without splits this bounds a unit on all of D: so its range is tightened. (`Checker.backward`, `Domain.most`)
 
-THEOREM 5 (a leaf). A case of the goal says C·y ≥ d for the scores y. If for some λ ≥ 0 the bound of theorem 4
+THEOREM 6 (a leaf). A case of the goal says C·y ≥ d for the scores y. If for some λ ≥ 0 the bound of theorem 5
 on λ·C·y is smaller than λ·d, no image of D on this path reaches the case. (`Checker.leaf`)
 
-THEOREM 6 (a tree). At a split of y = max(e_1 … e_k) each image has some e_j that is the maximum, and goes to
+THEOREM 7 (a tree). At a split of y = max(e_1 … e_k) each image has some e_j that is the maximum, and goes to
 the j-th child. So if all leaves of a tree are closed, no image of D reaches its case; and if that holds for
 each case, none reaches the goal. Cases and box are made here from the question. (`Checker.tree`, `cases_of`)
 
 THE WITNESS is run through the network exactly: it lies in the box, and its class is one that is asked for.
 
-THEOREM 7 (the network as deployed, if the file claims it). Let weights, pixels and sums be in float32,
+THEOREM 8 (the network as deployed, if the file claims it). Let weights, pixels and sums be in float32,
 u = 2^−24, sums in any order, fused or not. A sum of n products w·x of numbers off by at most E is off by
     Σ|w|·E + γ·(Σ|w|·(|x| + E) + |b|) + n·2^−148,   γ = 2·(n + 3)·u,
 at most, as long as (n + 3)·u ≤ 1/2 and nothing overflows; a maximum is off by no more than its entries. Each
@@ -70,7 +77,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
 from math import comb, isfinite, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 VERSION = 1
 MOST_BYTES, MOST_LINE, MOST_UNITS, MOST_CASES, MOST_DEPTH = 2**32, 2**25, 10**7, 10**4, 10**4
@@ -321,12 +328,23 @@ class Choice:
         self.rise_exponent = 0
 
 
+class Cut(NamedTuple):
+    """A unit is at most an entry + Σ coefficients · 2^−exponent · values of earlier nodes + a constant."""
+
+    key: Key
+    entry: int
+    terms: dict[int, list[Key]]
+    exponent: int
+    constant: Fraction
+
+
 class Plan:
     """By what each open unit is replaced: by one rule for all, or by shares that a file gives."""
 
     def __init__(self, rule: str, splits: Any = (), added: Any = (), scale: int = 0) -> None:
         self.rule, self.splits, self.added, self.scale = rule, dict(splits), added, scale
         self.bits, self.shares = 0, dict[Key, Ints]()
+        self.cuts: list[tuple[Cut, int]] = []
 
     def parts(self, key: Key, choice: Choice) -> Ints:
         """Shares of the entries; the first is that of the lead above, too."""
@@ -371,6 +389,7 @@ class Checker:
         self.low, self.high, self.exponents = [[0]], [[0]], [0]
         self.units: dict[int, list[Any]] = {}
         self.order: list[Key] = []
+        self.cuts: list[Cut] = []
         self.leaves = 0
 
     def in_time(self) -> None:
@@ -424,7 +443,7 @@ class Checker:
         need(won, "the witness does not change the verdict")
         return self.domain.distance(point), max(min(lead - least for lead, least in case) for case in ahead)
 
-    # -- theorems 1 to 3
+    # -- theorems 1 to 4
 
     def add_ranges(self, given: Any) -> None:
         """The ranges of the next node; some of its units are tightened by rules."""
@@ -454,7 +473,7 @@ class Checker:
                     self.tighten(index, whole(unit, len(low) - 1), sign, Plan(rule))
 
     def tighten(self, index: int, unit: int, sign: int, plan: Plan) -> None:
-        """Theorem 4 for sign·unit, rounded outward."""
+        """Theorem 5 for sign·unit, rounded outward."""
         self.in_time()
         row = [sign * (i == unit) for i in range(self.sizes[index])]
         bound = self.backward(index, row, 0, plan).bound(self.domain) * (1 << self.exponents[index])
@@ -505,7 +524,41 @@ class Checker:
         ints, choice.rise_exponent = as_ints(most.values())
         choice.rises = list(zip(most, ints))
 
-    # -- theorem 4
+    def add_cut(self, given: Any) -> None:
+        """Theorem 4."""
+        self.in_time()
+        key = self.order[whole(given["cut"])]
+        choice, source = self.choice(*key), self.nodes[key[0]].inputs[0]
+        node, sign = self.nodes[source], 1 if whole(given["beside"], 1) else -1
+        need(isinstance(node, Affine) and choice.entries[1:] == [-1], "a cut is of a ReLU of a sum")
+        unit, late, crossing = choice.entries[0], set(given["late"]), whole(given["crossing"])
+        need(len(self.cuts) < MOST_UNITS and crossing not in late, "a crossing term is not late")
+        terms = [
+            (s, j, sign * w, more, sorted((sign * w * self.low[s][j], sign * w * self.high[s][j])))
+            for s, (rows, more) in zip(node.inputs, node.weights)
+            for j, w in zip(*rows[unit])
+        ]
+        need(crossing < len(terms), "the crossing term is none")
+        below = Fraction(sign * node.bias[unit], 1 << node.bias_exponent)
+        exponent, constant = max(more for _, _, _, more, _ in terms) + SLOPE_BITS, Fraction(0)
+        found: dict[int, list[Key]] = {}
+        for place, (s, j, w, more, (least, most)) in enumerate(terms):
+            early = place not in late and place != crossing
+            below += fraction(most if early else least, more + self.exponents[s])
+            if place in late:
+                constant -= fraction(least, more + self.exponents[s])
+                found.setdefault(s, []).append((j, w << exponent - more))
+        need(below <= 0, "a cut begins above 0")
+        s, j, w, more, (least, most) = terms[crossing]
+        gain = max(Fraction(0), below + fraction(most - least, more + self.exponents[s]))
+        slope = gain / (fraction(self.high[s][j] - self.low[s][j], self.exponents[s]) or 1)
+        slope_up = -((-slope.numerator << exponent) // slope.denominator) * (1 if w > 0 else -1)
+        found.setdefault(s, []).append((j, slope_up))
+        start = self.low[s][j] if w > 0 else self.high[s][j]
+        constant -= fraction(slope_up * start, exponent + self.exponents[s])
+        self.cuts.append(Cut(key, -1 if sign > 0 else unit, found, exponent, constant))
+
+    # -- theorem 5
 
     def backward(self, index: int, row: Ints, exponent: int, plan: Plan) -> Linear:
         """A linear function of the image above row · 2^−exponent · (the value of a node)."""
@@ -520,32 +573,44 @@ class Checker:
                 constant += fraction(sum(map(int.__mul__, row, node.bias)), exponent + node.bias_exponent)
                 parts = [self.through_weights(row, exponent, node, k) for k in range(len(node.inputs))]
             else:
-                part, fixed = self.through_choices(current, row, exponent, plan, rises)
-                constant, parts = constant + fixed, [part]
-            for source, (more, its) in zip(node.inputs, parts):
+                parts, fixed = self.through_choices(current, row, exponent, plan, rises)
+                constant += fixed
+            for source, more, its in parts:
                 before, other = pending.get(source, ([0] * self.sizes[source], 0))
                 common = max(its, other)
                 both = zip(aligned(before, other, common), aligned(more, its, common))
                 pending[source] = [a + b for a, b in both], common
         return Linear(*pending.get(0, ([0] * self.sizes[0], 0)), rises, constant)
 
-    def through_weights(self, row: Ints, exponent: int, node: Affine, k: int) -> tuple[Ints, int]:
+    def through_weights(self, row: Ints, exponent: int, node: Affine, k: int) -> tuple[int, Ints, int]:
         rows, more = node.weights[k]
         total = [0] * self.sizes[node.inputs[k]]
         for c, (columns, values) in zip(row, rows):
             if c:
                 for j, weight in zip(columns, values):
                     total[j] += c * weight
-        return total, exponent + more
+        return node.inputs[k], total, exponent + more
 
     def through_choices(
         self, current: int, row: Ints, exponent: int, plan: Plan, rises: dict[int, dict[int, int]]
-    ) -> tuple[tuple[Ints, int], Fraction]:
+    ) -> tuple[list[tuple[int, Ints, int]], Fraction]:
         """The row times its shares and what is added get one exponent, `base`; slopes lower it once more."""
         source, units, bits = self.nodes[current].inputs[0], self.units[current], plan.bits
         added = [each for each in plan.added if each[0][0] == current]
-        base = max(exponent + bits, plan.scale) if added else exponent + bits
+        cuts = [(cut, amount) for cut, amount in plan.cuts if cut.key[0] == current]
+        base = (max(exponent, plan.scale) if added or cuts else exponent) + bits
         total, heights, full = [0] * (self.sizes[source] + 1), [0], 1 << bits
+        row = list(aligned(row, exponent, base - bits))
+        parts, fixed = [], Fraction(0)
+        for cut, amount in cuts:
+            row[cut.key[1]] -= amount << base - bits - plan.scale
+            total[cut.entry] += amount << base - plan.scale + SLOPE_BITS
+            fixed += fraction(amount, plan.scale) * cut.constant
+            for s, terms in cut.terms.items():
+                other = [0] * self.sizes[s]
+                for j, coefficient in terms:
+                    other[j] += amount * coefficient
+                parts.append((s, other, plan.scale + cut.exponent))
 
         def climb(choice: Choice, plane: int, led: int) -> None:
             total[choice.top] += plane * choice.slope
@@ -556,7 +621,7 @@ class Checker:
                 for way, rise in choice.rises:
                     mine[way] = mine.get(way, 0) + led * rise
 
-        for unit, c in enumerate(aligned(row, exponent, base - bits)):
+        for unit, c in enumerate(row):
             key, choice = (current, unit), units[unit]
             if not c:
                 continue
@@ -577,9 +642,10 @@ class Checker:
                 total[units[unit].entries[plan.splits[current, unit]]] += won << SLOPE_BITS
             total[units[unit].entries[j]] -= plane + led + won << SLOPE_BITS
         below = base + SLOPE_BITS
-        return (total[:-1], below), fraction(sum(heights), below + self.exponents[source])
+        fixed += fraction(sum(heights), below + self.exponents[source])
+        return [*parts, (source, total[:-1], below)], fixed
 
-    # -- theorems 5 and 6
+    # -- theorems 6 and 7
 
     def choice(self, index: int, unit: int) -> Choice:
         found = self.units[index][whole(unit)]
@@ -587,7 +653,7 @@ class Checker:
         return found  # type: ignore[no-any-return]
 
     def leaf(self, given: Any, case: Case, path: list[tuple[Key, int]]) -> None:
-        """Theorem 5."""
+        """Theorem 6."""
         self.in_time()
         weights = [whole(weight, 2**64) for weight in given["leaf"]]
         need(len(weights) == len(case), "a leaf weighs each row of its case")
@@ -612,6 +678,8 @@ class Checker:
             need(not led or self.has_leads, "there are no leads")
             need(not won or key in plan.splits, "a winner is known where there is a split")
             plan.added.append((key, j, plane, led, won))
+        for number, amount in given.get("cuts", ()):
+            plan.cuts.append((self.cuts[whole(number)], whole(amount, 2**4096)))
         if "shares" in given:
             plan.bits, listed = SHARE_BITS[given["kind"]], numbers(given["shares"], given["kind"]).tolist()
             for key in self.order:
@@ -623,10 +691,13 @@ class Checker:
         return plan
 
     def tree(self, lines: Iterator[Any], case: Case) -> None:
-        """Theorem 6: the children of a split follow it in order, each with all that is below it."""
+        """Theorem 7: the children of a split follow it in order, each with all that is below it."""
         path: list[tuple[Key, int]] = []
         while True:
             given = next(lines)
+            if "cut" in given:
+                self.add_cut(given)
+                continue
             if "split" in given:
                 index, unit = map(whole, given["split"])
                 self.choice(index, unit)
@@ -642,7 +713,7 @@ class Checker:
             key, child = path.pop()
             path.append((key, child + 1))
 
-    # -- theorem 7
+    # -- theorem 8
 
     def lower_thresholds(self) -> None:
         """By what the scores may be off in float32."""

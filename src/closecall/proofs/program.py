@@ -38,6 +38,7 @@ class Laid:
     gaps: Indices  # a column for each entry
     equal: Indices  # the row y − e − gap = 0 of each entry
     plane: Indices  # the row of each unit's plane
+    values: list[Expression]  # of every node
     lead: Indices  # and of its lead; −1 without one
     case: Indices
 
@@ -52,6 +53,8 @@ class Multipliers:
     leads: Vector
     rows: Vector
     gaps: Vector  # at the point where t is largest
+    cuts: Vector
+    point: Vector | None
 
 
 def lay_out(checker: Checker, network: Network, case: int) -> Laid:
@@ -88,7 +91,7 @@ def lay_out(checker: Checker, network: Network, case: int) -> Laid:
     case_rows = np.arange(rows, rows + len(least))
     return Laid(
         builder.build(objective), lazy, list(checker.order), first,
-        joined["gaps"], joined["equal"], joined["plane"], joined["lead"], case_rows,
+        joined["gaps"], joined["equal"], joined["plane"], values, joined["lead"], case_rows,
     )  # fmt: skip
 
 

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from closecall.arrays import Vector
 from closecall.clock import out_of_time
+from closecall.milp.builder import widened
 from closecall.proofs.closecheck import Checker, Refused
+from closecall.proofs.cutting import Cutting
 from closecall.proofs.lines import Line
 from closecall.proofs.program import Key, Laid, Multipliers
 from closecall.solvers.incremental_lp import WarmProgram
@@ -25,6 +28,8 @@ FINENESS = (("B", 7, 9), ("H", 15, 18), ("I", 31, 34))
 MADE = 1e-9  # a choice whose smallest gap is below this is made
 
 
+ROUNDS_AT_FIRST, ROUNDS = 12, 3  # of cuts, at the root of a tree and further down
+WORTH_A_ROUND = 0.02  # of what is left: a round that gains less is the last one
 DUST = 1e-9  # of the larger: a multiplier that is none
 
 # The place of a choice, one of its entries, and multipliers of its plane, its lead and its winner above it.
@@ -54,17 +59,47 @@ class TreeOfCase:
         self.checker, self.case, self.laid, self.write, self.until = checker, case, laid, write, until
         self.program = WarmProgram(laid.program, lazy=laid.lazy)
         self.path: list[Split] = []
+        outputs = [laid.values[index].taken(np.array([unit])) for index, unit in laid.order]
+        self.cutting = None if checker.has_leads else Cutting(checker, laid.values, outputs)
+        self.cuts: list[Line] = []
+        self.numbers: dict[int, int] = {}  # of the cuts that were written, in the file
+        self.rows = self.program.rows
 
     def prove(self) -> None:
         while True:
             if out_of_time(self.until):
                 raise NotProvenError("the time was over before the proof was whole")
-            found = self.solve()
+            found = self.solved_with_cuts()
             if self.close(found):
                 if not self.go_on():
                     return
                 continue
             self.path.append(Split(*self.chosen(found), 0))
+
+    def solved_with_cuts(self) -> Multipliers:
+        """The most that the case can be reached, with cuts for as long as they help."""
+        found = self.solve()
+        for _ in range(ROUNDS if self.path else ROUNDS_AT_FIRST):
+            before = found.reached
+            if self.cutting is None or found.point is None or before < 0 or not self.add_cuts(found.point):
+                break
+            found = self.solve()
+            if found.reached > (1 - WORTH_A_ROUND) * before:
+                break
+        return found
+
+    def add_cuts(self, point: Vector) -> bool:
+        """Add the cuts that a point violates."""
+        if self.cutting is None:
+            return False
+        some = [(line, row) for line in self.cutting.cuts_at(point) if (row := self.cutting.row_of(line))]
+        if some:
+            columns = self.program.columns
+            rows = csr_array(vstack([widened(matrix, columns) for _, (matrix, _) in some], format="csr"))
+            upper = np.array([most for _, (_, most) in some])
+            self.program.add_rows(rows, np.full(len(some), -np.inf), upper)
+            self.cuts += [line for line, _ in some]
+        return bool(some)
 
     def solve(self) -> Multipliers:
         """The most that the case can be reached on the path, and why it is no more."""
@@ -84,7 +119,7 @@ class TreeOfCase:
         return Multipliers(
             -math.inf if status == "infeasible" else -value,
             np.maximum(duals[laid.equal], 0.0), np.maximum(-duals[laid.plane], 0.0),
-            leads, np.maximum(duals[laid.case], 0.0), gaps,
+            leads, np.maximum(duals[laid.case], 0.0), gaps, np.maximum(-duals[self.rows :], 0.0), values,
         )  # fmt: skip
 
     def close(self, found: Multipliers) -> bool:
@@ -124,6 +159,14 @@ class TreeOfCase:
                 split.written = True
         self.write(leaf)
 
+    def written(self, number: int) -> int:
+        """The number of a cut in the file, to which it is written when it is first needed."""
+        if number not in self.numbers:
+            self.numbers[number] = len(self.checker.cuts)
+            self.checker.add_cut(self.cuts[number])
+            self.write(self.cuts[number])
+        return self.numbers[number]
+
     def leaf_of(self, found: Multipliers, kind: str, bits: int, more: int) -> Line:
         """Multipliers as a leaf of the file."""
         laid, full = self.laid, 1 << bits
@@ -144,9 +187,18 @@ class TreeOfCase:
             else:
                 shares += rounded_shares(mine, full)
         weights, unit = self.weights_of(found, more)
-        whole, scale = whole_numbers(added, unit, more)
+        whole, scale = whole_numbers(added, unit, more, max(found.cuts, default=0.0))
+        amounts = [round(math.ldexp(float(amount) / unit, scale)) for amount in found.cuts]
+        cuts = [[self.written(number), amount] for number, amount in enumerate(amounts) if amount]
         text = base64.b64encode(np.array(shares, dtype={"B": "<u1", "H": "<u2", "I": "<u4"}[kind]).tobytes())
-        return {"leaf": weights, "kind": kind, "shares": text.decode(), "added": whole, "scale": scale}
+        return {
+            "leaf": weights,
+            "kind": kind,
+            "shares": text.decode(),
+            "added": whole,
+            "scale": scale,
+            "cuts": cuts,
+        }
 
     def weights_of(self, found: Multipliers, bits: int) -> tuple[list[int], float]:
         """The weights of the case's rows as whole numbers, and the multiplier that 1 stands for."""
@@ -171,7 +223,10 @@ class TreeOfCase:
         """The open choice whose plane lies furthest above it, weighed by its multiplier."""
         laid = self.laid
         missed = np.minimum.reduceat(found.gaps, laid.first[:-1]) if len(laid.order) else np.zeros(0)
-        worth = (found.planes + found.leads) * missed
+        above = found.planes + found.leads
+        for line, multiplier in zip(self.cuts, found.cuts, strict=True):
+            above[line["cut"]] += multiplier
+        worth = above * missed
         taken = [split.place for split in self.path]
         worth[taken], missed[taken] = -1.0, -1.0
         if not len(worth) or missed.max() <= MADE:
@@ -206,9 +261,9 @@ def added_to_open(place: int, entries: Vector, above: float, led: float) -> list
     ]
 
 
-def whole_numbers(added: list[Added], unit: float, bits: int) -> tuple[list[list[int]], int]:
+def whole_numbers(added: list[Added], unit: float, bits: int, also: float) -> tuple[list[list[int]], int]:
     """What is added in whole numbers of one exponent, the largest of so many bits."""
-    largest = max((amount / unit for each in added for amount in each[2:]), default=0.0)
+    largest = max([also / unit, *(amount / unit for each in added for amount in each[2:])])
     scale = max(0, bits - math.frexp(largest)[1]) if largest > 0 else 0
     listed = [
         [*each[:2], *(round(math.ldexp(amount / unit, scale)) for amount in each[2:])] for each in added

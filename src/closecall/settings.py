@@ -558,6 +558,8 @@ class Rounding:
     # Pixels between two levels of which all ways to round are tried, in one pass of the network: an LP's
     # point has few of them. By trial.
     tried_in_all_ways: int = 7
+    # Images in one pass of the network, so that those of large networks fit into memory. By trial.
+    trials_at_once: int = 32
     # How many steps beyond the first distance that could do it is looked for an image. By trial.
     steps_beyond: tuple[int, ...] = (1, 2, 4, 8)
     # Climbs from grid point to grid point at one distance, steps that are taken from some pixels and given to

@@ -93,6 +93,18 @@ def test_contenders_that_contradict_each_other_are_flagged(
     assert bool(summarise(pair).contradictions) == wrong
 
 
+@pytest.mark.parametrize(("real", "wrong"), [(2.9, False), (3.0, False), (3.2, True)])
+def test_an_image_between_those_of_8_bits_contradicts_nothing(
+    made_up: Make, real: float, wrong: bool
+) -> None:
+    """But none of 8 bits can be nearer than the nearest of all."""
+    files = made_up(pixels="8bit", lower=3.0, distance=3.0)
+    summary = summarise([made_up(lower=real, distance=real), files])
+    assert bool(summary.contradictions) == wrong
+    assert [standing.contender for standing in summary.overall.standings] == ["auto, 8bit", "auto"]
+    assert files.key != made_up(lower=3.0, distance=3.0).key
+
+
 def test_the_page_says_what_the_record_says(made_up: Make, tmp_path: Path) -> None:
     measurements = race(made_up)
     write_page(measurements, tmp_path, {})

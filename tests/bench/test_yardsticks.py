@@ -15,7 +15,17 @@ from closecall.solvers import SOLVERS
 
 
 def test_every_yardstick_can_be_asked() -> None:
-    assert list(YARDSTICKS) == ["paper", "gurobi", "highs", "cnn", "robust", "wide", "oval21", "growth"]
+    assert list(YARDSTICKS) == [
+        "paper",
+        "gurobi",
+        "highs",
+        "cnn",
+        "robust",
+        "wide",
+        "oval21",
+        "pixels",
+        "growth",
+    ]
     for yardstick in YARDSTICKS.values():
         assert yardstick.contenders[0].method == "auto"
         for contender in yardstick.contenders:

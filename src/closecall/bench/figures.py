@@ -27,6 +27,7 @@ TITLES = {
     "robust": "A CNN trained to be proven, L∞:\nauto and Gurobi on the same boxes",
     "wide": "mnistfc of VNN-COMP, 256 units a layer:\nauto, two threads",
     "oval21": "oval21 of VNN-COMP, CNNs on CIFAR-10:\nauto, two threads",
+    "pixels": "The nearest image of 8 bits,\nbeside the nearest of all, L∞ and L1",
 }
 MODELS = {
     "milp": "tight model",
@@ -95,7 +96,8 @@ def series(summary: Summary) -> dict[str, list[Measurement]]:
 
 def called(m: Measurement) -> str:
     """Who answered, in words."""
-    return m.method if m.method == "auto" else f"{MODELS[m.method]} in {SOLVER_NAMES[m.solver]}"
+    named = m.method if m.method == "auto" else f"{MODELS[m.method]} in {SOLVER_NAMES[m.solver]}"
+    return named if m.pixels is None else f"{named}, {m.pixels}"
 
 
 def growth_picture(measurements: Sequence[Measurement]) -> bytes:

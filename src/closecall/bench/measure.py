@@ -37,6 +37,7 @@ def identify(yardstick: Yardstick, run: Run, question: BenchQuestion, contender:
         "run": run,
         "method": contender.method,
         "solver": contender.solver,
+        "pixels": contender.pixels,
         "limit": float(contender.limit(run)),
         "threads": yardstick.threads,
         "version": __version__,

@@ -49,6 +49,7 @@ class ImageQuestion:
         """Search; the seconds are those of the search alone, without reading the model."""
         family = self.family
         asked: dict[str, Any] = {"norm": family.norm, "target": family.target, "cap": family.cap}
+        asked["pixels"] = contender.pixels
         how: dict[str, Any] = {"method": contender.method, "solver": contender.solver, "threads": threads}
         if family.radius is None:
             verdict = nearest(self.classifier, self.pixels, self.label, **asked, **how, time_limit=limit)

@@ -45,6 +45,7 @@ class Measurement:
     nodes: int = 0
     undecided: int | None = None
     expected: str | None = None
+    pixels: str | None = None
     note: str = ""
     date: str = ""
     machine: str = ""
@@ -59,11 +60,12 @@ class Measurement:
 
     @property
     def contender(self) -> str:
-        return self.method if self.method == "auto" else f"{self.method} ({self.solver})"
+        named = self.method if self.method == "auto" else f"{self.method} ({self.solver})"
+        return named if self.pixels is None else f"{named}, {self.pixels}"
 
     @property
     def key(self) -> Key:
-        return (*self.question, self.method, self.solver, self.limit, self.threads)
+        return (*self.question, self.method, self.solver, self.limit, self.threads, self.pixels)
 
     @property
     def solved(self) -> bool:

@@ -146,6 +146,8 @@ def disagree(one: Measurement, other: Measurement) -> bool:
     """Whether one found an image where the other has proven that there is none."""
     if one.distance is None or one.left_out or other.left_out or other.outcome == "failed":
         return False
+    if one.pixels is None and other.pixels is not None:
+        return False  # an image between those of 8 bits says nothing of these
     if other.outcome == "robust":
         return True
     return other.lower is not None and one.distance < other.lower * (1 - AGREEING) - 1e-6
@@ -182,5 +184,6 @@ def named(measurement: Measurement) -> tuple[str, float]:
     return measurement.contender, measurement.limit
 
 
-def auto_first(measurement: Measurement) -> bool:
-    return measurement.method != "auto"
+def auto_first(measurement: Measurement) -> tuple[bool, bool]:
+    """`auto` comes first, and of its two ways the one that is asked about special images."""
+    return measurement.method != "auto", measurement.pixels is None

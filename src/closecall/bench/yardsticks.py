@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from closecall.errors import InputError
-from closecall.question.names import MethodName, NormName, SolverName, Target
+from closecall.question.names import MethodName, NormName, Pixels, SolverName, Target
 
 Run = Literal["quick", "full"]
 FolderName = Literal["mnistfc", "oval21"]
@@ -18,12 +18,13 @@ Folders = Mapping[FolderName, Path | None]
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to search and its time limits in seconds."""
+    """A way to search and its time limits in seconds; `pixels`: which images it searches among."""
 
     method: MethodName
     solver: SolverName
     full: float
     quick: float
+    pixels: Pixels | None = None
 
     def limit(self, run: Run) -> float:
         return self.full if run == "full" else self.quick
@@ -78,6 +79,7 @@ PAPER = (
 CNNS = ("zoo:mnist-cnn-stable", "zoo:mnist-cnn")
 ROBUST = ("zoo:mnist-cnn-robust",)
 GROWING = ("zoo:mnist-dnn1", "zoo:mnist-dnn3", "zoo:mnist-dnn5", "zoo:mnist-50x2", *CNNS)
+DENSE = ("zoo:mnist-dnn1", "zoo:mnist-dnn5", "zoo:mnist-50x2")
 RADII = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05)
 
 HEADER, UNKNOWN = ("network", "property"), "unknown"  # of expected.csv
@@ -149,6 +151,15 @@ YARDSTICKS: dict[str, Yardstick] = {
             threads=2,
             folder="oval21",
             quick_every=15,
+        ),
+        Yardstick(
+            "pixels",
+            "The nearest image that a picture file can hold, `--pixels 8bit`, beside the nearest of all: in "
+            "L∞ it is to take no longer, in L1 no more than three times as long.",
+            (Contender("auto", "highs", 60, 20, pixels="8bit"), Contender("auto", "highs", 60, 20)),
+            (Family((*DENSE, "zoo:mnist-cnn-stable"), norm="linf"), Family(DENSE, norm="l1")),
+            images=5,
+            quick_images=1,
         ),
         Yardstick(
             "growth",

@@ -81,7 +81,8 @@ class Rounder:
     def tried(self, rows: Indices) -> Trials:
         rows = np.unique(np.clip(rows, self.low, self.high), axis=0)
         pixels = self.levels[rows]
-        slack = self.goal.slack(self.network.forward(pixels))
+        some = np.array_split(pixels, -(-len(pixels) // self.settings.trials_at_once))
+        slack = np.concatenate([self.goal.slack(self.network.forward(part)) for part in some])
         return Trials(rows, pixels, self.domain.norm.distance(pixels - self.domain.centre), slack)
 
     def candidates(self, image: Vector) -> Indices:

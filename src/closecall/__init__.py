@@ -10,6 +10,7 @@ from closecall._version import __version__
 
 if TYPE_CHECKING:
     from closecall.ask.attack import Attacked, attack
+    from closecall.ask.curve import curve
     from closecall.ask.ideal import Ideal, ideal
     from closecall.ask.ideals import Ideals, ideals
     from closecall.ask.nearest import certify, nearest
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from closecall.question.effort import Effort
     from closecall.question.question import Question
     from closecall.readers import Classifier, read
+    from closecall.verdict.curve import Curve
     from closecall.verdict.verdict import Verdict
 
 # Whoever wants to watch a search gives this logger, or that of a room, a handler and a level.
@@ -45,6 +47,7 @@ _HOMES = {
     "ClosecallError": "closecall.errors",
     "ClusterError": "closecall.errors",
     "Costs": "closecall.encoding.encode",
+    "Curve": "closecall.verdict.curve",
     "DataError": "closecall.errors",
     "Effort": "closecall.question.effort",
     "Ideal": "closecall.ask.ideal",
@@ -62,6 +65,7 @@ _HOMES = {
     "attack": "closecall.ask.attack",
     "batch": "closecall.batches.batch",
     "certify": "closecall.ask.nearest",
+    "curve": "closecall.ask.curve",
     "ideal": "closecall.ask.ideal",
     "ideals": "closecall.ask.ideals",
     "load_model": "closecall.models",
@@ -76,6 +80,7 @@ __all__ = [
     "ClosecallError",
     "ClusterError",
     "Costs",
+    "Curve",
     "DataError",
     "Effort",
     "Ideal",
@@ -94,6 +99,7 @@ __all__ = [
     "attack",
     "batch",
     "certify",
+    "curve",
     "ideal",
     "ideals",
     "load_model",

@@ -570,6 +570,27 @@ class Rounding:
 
 
 @dataclass(frozen=True)
+class CurveSteps:
+    """The worst margin by radius (ask/curve.py)."""
+
+    # Of the time that is left: for the attack that says how far the curve goes, for linear bounds at all
+    # radii, for climbs, and for the nearest image. By trial.
+    share_for_first_attack: float = 0.05
+    share_for_bounds: float = 0.3
+    share_for_climbs: float = 0.1
+    share_for_nearest: float = 0.25
+    # How far the curve goes beyond the distance of the image that the attack finds. By choice.
+    beyond: float = 2.0
+    # Steps of a climb at each radius, and by how many those from a good image are shortened. By trial.
+    steps: int = 20
+    delay: int = 8
+    # Of the time that is left, for one question about a radius: again with more for gaps that stay. By trial.
+    # And seconds that each has at least.
+    shares_of_time: tuple[float, ...] = (0.03, 0.1, 0.4)
+    least_seconds: float = 1.0
+
+
+@dataclass(frozen=True)
 class Solvers:
     """What steers solvers beside their own parameters (solvers/)."""
 
@@ -608,6 +629,7 @@ class Settings:
     patches: Patches = Patches()
     cells: Cells = Cells()
     rounding: Rounding = Rounding()
+    curve: CurveSteps = CurveSteps()
     # L1 by LPs, case by case: LPs close in seconds at half of the distance that they never close in one go.
     lp_radii: Radii = Radii(
         first=0.15, of_the_rest=0.0, of_the_proven=1.0, least=0.15, nearly_there=0.9,

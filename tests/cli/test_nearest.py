@@ -278,3 +278,23 @@ def test_open_sizes_are_given_on_the_command_line(run, brightest, pixels, tmp_pa
     assert run("predict", *given, "--image", image).code == 0
     assert run("ideal", *given, "--target", "1").code == 0
     assert run("export-milp", *given, "--image", image, "--out", tmp_path / "question.mps").code == 0
+
+
+def test_a_curve_falls_as_far_as_pixels_allow(run, brightest, pixels, tmp_path: Path) -> None:
+    """The brightest pixel leads the next by 0.4, less twice the radius."""
+    image = pixels(0.9, 0.5, 0.1, 0.0)
+    asked = ("curve", "--model", brightest, "--image", image, "--radii", "1/10,0.3", "--out", tmp_path)
+    ran = run(*asked, "--json")
+    answer = json.loads(ran.out)
+    assert (ran.code, ran.err, answer["outcome"]) == (0, "", "closed")
+    scale = answer["margin"] / 0.4
+    for point, radius in zip(answer["points"], (0, 0.1, 0.3), strict=True):
+        assert point["radius"] == pytest.approx(radius)
+        truth = scale * (0.4 - 2 * radius)
+        assert point["lower"] - 1e-6 <= truth <= point["upper"] + 1e-6
+        assert point["changes"] == (radius == 0.3)
+    assert answer["lost"] == pytest.approx(0.2, abs=0.002)
+    assert {file.name for file in tmp_path.iterdir()} >= {"curve.json", "images.npy", "picture.png"}
+    said = run(*asked, "--quiet")
+    assert said.out.startswith("Worst margin of 0: ")
+    assert f"saved in {tmp_path}" in said.out

@@ -21,6 +21,7 @@ HOMES = {
     "predict": "predict",
     "nearest": "nearest",
     "certify": "nearest",
+    "curve": "curve",
     "batch": "batch_stores",
     "report": "batch_stores",
     "ideal": "ideal",

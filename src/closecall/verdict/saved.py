@@ -22,6 +22,8 @@ from closecall.errors import InputError
 from closecall.files import explaining_failed_writes, write_whole
 from closecall.question.names import PIXELS_NAMES
 from closecall.question.norms import norm_named
+from closecall.verdict.curve import Curve
+from closecall.verdict.curve_picture import curve_picture
 from closecall.verdict.eight_bit import encode_png, enlarge, to_steps, why_no_png
 from closecall.verdict.picture import image_picture, verdict_picture
 from closecall.verdict.verdict import Verdict
@@ -31,6 +33,7 @@ PNG, ENLARGED = "witness.png", "witness-enlarged.png"
 CHECKED = (ORIGINAL, WITNESS, PNG, ENLARGED)
 IDEAL, IMAGE = "ideal.json", "image.npy"
 IDEALS, SHEET = "ideals.json", "sheet.png"
+CURVE, IMAGES = "curve.json", "images.npy"
 
 
 def save_verdict(
@@ -98,6 +101,15 @@ def save_sheet(
     models = [located(str(model)) for model in record["models"]]
     described = {**record, "models": models, "files": list(files)}
     write_files(Path(folder), {**files, SHEET: picture, IDEALS: json_bytes(described)})
+
+
+def save_curve(
+    curve: Curve, record: Mapping[str, Any], folder: Path, *, class_names: tuple[str, ...]
+) -> None:
+    """Write a curve, the images that were found and its picture into a folder."""
+    described = {**record, "images": IMAGES, "model": located(str(record["model"]))}
+    files = {IMAGES: npy_bytes(np.stack(curve.images)), PICTURE: curve_picture(curve, class_names)}
+    write_files(folder, {**files, CURVE: json_bytes(described)})
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], *, stale: Iterable[str] = ()) -> None:

@@ -170,6 +170,14 @@ class CapsuleForms:
     # The ratio of a radius that is not proven to one that is, at which the search ends. By choice.
     close_enough: float = 1.02
 
+    # A longer attack before that: its share of the time that is left, steps of a climb, the next ball's
+    # radius as a share of the last witness's distance, and climbs in a row that may fail. Measured on four
+    # images of mnist-caps, L∞: 0 to 7 % nearer than the first attack in two to three times its seconds.
+    share_for_attack: float = 0.3
+    steps: int = 150
+    next_radius_share: float = 0.97
+    failed_climbs: int = 2
+
 
 @dataclass(frozen=True)
 class Pace:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from closecall.attacks.gradient import widest
+from closecall.attacks.gradient import find_witness, widest
 from closecall.bounds.capsules import excluded_capsule_cases, least_memory, routed_sums
-from closecall.clock import OutOfTimeError, out_of_time
+from closecall.clock import OutOfTimeError
 from closecall.question.domain import Domain
 from closecall.question.norms import norm_named
 from closecall.search.first_bound import fewest_pixels
@@ -32,10 +32,13 @@ def bound_capsules(problem: Problem) -> None:
     with problem.clock.stage("forms"):
         beyond = widest(domain) if incumbent.witness is None else domain.distance(incumbent.witness)
         beyond = min(beyond, domain.radius)
-        proven, smallest = 0.0, settings.smallest_share * beyond
+        proven, smallest, took = 0.0, settings.smallest_share * beyond, 0.0
         radius = settings.first_share * beyond
-        while radius > smallest and not incumbent.settled and not out_of_time(problem.clock.deadline):
-            if prove_within(problem, domain, radius):
+        while radius > smallest and not incumbent.settled and problem.clock.left > took:
+            began = problem.clock.seconds
+            held = prove_within(problem, domain, radius)
+            took = problem.clock.seconds - began
+            if held:
                 proven = radius
             else:
                 beyond = radius
@@ -45,6 +48,26 @@ def bound_capsules(problem: Problem) -> None:
                 radius /= settings.growth
             else:
                 radius = min(settings.growth * proven, math.sqrt(proven * beyond))
+
+
+def climb_longer(problem: Problem) -> None:
+    """Look for a nearer image with more steps, in balls that shrink less: routing bends the way there."""
+    incumbent, attack = problem.incumbent, problem.settings.attack
+    if incumbent.witness is None or not problem.nearest:
+        return
+    capsules = problem.settings.capsules
+    longer = replace(
+        attack,
+        steps=capsules.steps,
+        next_radius_share=capsules.next_radius_share,
+        failed_climbs=capsules.failed_climbs,
+    )
+    within = problem.domain.within(capsules.next_radius_share * incumbent.distance)
+    with problem.clock.stage("attack"):
+        find_witness(
+            problem.network, within, problem.goal,
+            until=problem.clock.share(capsules.share_for_attack), on_witness=incumbent.offer, settings=longer,
+        )  # fmt: skip
 
 
 def fits(problem: Problem) -> bool:

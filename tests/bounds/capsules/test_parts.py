@@ -13,9 +13,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from closecall.arrays import Vector
-from closecall.bounds.capsules.coupling import coupled, sigmoid, sigmoid_slope, straightened
+from closecall.bounds.capsules.coupling import Couplings, coupled, sigmoid, sigmoid_slope, straightened
 from closecall.bounds.capsules.curves import range_over
-from closecall.bounds.capsules.forms import Ball, Form, spread
+from closecall.bounds.capsules.forms import Ball, Form, length, spread
 from closecall.bounds.capsules.lengths import furthest_ahead, ranges
 from closecall.bounds.capsules.prefix import rectified
 from closecall.bounds.capsules.routing import Votes, agreement, summed
@@ -37,7 +37,10 @@ def form(around: Ball, shape: tuple[int, ...], scale: float, seed: int, errors: 
     draw = np.random.default_rng(seed)
     shared = draw.normal(size=(*shape, len(around.pixels) + errors)) * scale
     centre = draw.normal(size=shape) * draw.choice([0.0, 0.1, 1.0, 3.0])
-    return Form(around, centre, shared, np.abs(draw.normal(size=shape)) * scale * 0.1)
+    # Every form has an error of two numbers, whose length is at most 1, beside errors of one.
+    return Form(
+        around, centre, shared, np.abs(draw.normal(size=shape)) * scale * 0.1, ((errors - 2, 1), (1, 2))
+    )
 
 
 def shifts(around: Ball, count: int, seed: int) -> Vector:
@@ -54,6 +57,8 @@ def shifts(around: Ball, count: int, seed: int) -> Vector:
 def columns(around: Ball, count: int, errors: int, seed: int) -> Vector:
     draw = np.random.default_rng(seed + 1)
     chosen = np.sign(draw.normal(size=(count, errors))) * draw.choice([1.0, 1.0, 0.3], size=(count, 1))
+    turned = draw.uniform(0, 2 * np.pi, count)
+    chosen[:, 1:3] = chosen[:, :1] * np.stack([np.cos(turned), np.sin(turned)], axis=1)
     return np.hstack([shifts(around, count, seed), chosen])
 
 
@@ -65,12 +70,36 @@ def values(given: Form, points: Vector, seed: int) -> Vector:
     return np.asarray(given.centre + np.einsum("...c,pc->p...", used, points) + own)
 
 
-def excess(made: Form, points: Vector, exact: Vector) -> float:
-    """By how much exact values leave a form at the points they belong to: what is new may take any value."""
-    old, new = made.shared[..., : points.shape[1]], made.shared[..., points.shape[1] :]
-    linear = made.centre + np.einsum("...c,pc->p...", old, points)
-    allowed = np.abs(new).sum(-1) + made.slack
-    return float((np.abs(exact - linear) - allowed).max())
+def excess(made: Form, points: Vector, exact: Vector, seed: int = 0) -> float:
+    """By how much exact values leave a form at the points they belong to, in some directions.
+
+    What is new may take any value: errors of one number, and vectors no longer than 1.
+    """
+    count, draw = points.shape[1], np.random.default_rng(seed)
+    linear = made.centre + np.einsum("...c,pc->p...", made.shared[..., :count], points)
+    missed = exact - linear
+    found = float((np.abs(missed) - reach_of(made, made.shared, count) - made.slack).max())
+    for _ in range(5):  # along the last axis
+        way = draw.normal(size=made.centre.shape)
+        across = np.einsum("...kc,...k->...c", made.shared, way)
+        allowed = reach_of(made, across, count) + (np.abs(way) * made.slack).sum(-1)
+        found = max(found, float((np.abs((missed * way).sum(-1)) - allowed).max()))
+    return found
+
+
+def reach_of(made: Form, shared: Vector, old: int) -> Vector:
+    """The most that the columns behind the old ones add up to."""
+    start, total = len(made.ball.pixels), np.zeros(shared.shape[:-1])
+    for count, numbers in made.blocks:
+        for _ in range(count):
+            if start >= old:
+                total = total + np.linalg.norm(shared[..., start : start + numbers], axis=-1)
+            start += numbers
+    return total * (1 + 1e-12)
+
+
+def values_of(given: Form | Couplings, points: Vector) -> Vector:
+    return np.asarray(given.centre + np.einsum("...c,pc->p...", given.shared, points))
 
 
 def squash(vectors: Vector) -> Vector:
@@ -97,7 +126,7 @@ def test_couplings_stay_within_theirs(norm: str, scale: float, seed: int) -> Non
     powers = np.exp(values(logits, points, seed))
     exact = powers / powers.sum(-1, keepdims=True)
     found = coupled(logits)
-    linear = found.centre + np.einsum("ijc,pc->pij", found.shared, points)
+    linear = values_of(found, points)
     assert (np.abs(exact - linear) - found.error).max() <= 0
     assert (np.abs(exact - found.centre) - found.reach).max() <= 0
 
@@ -106,14 +135,17 @@ def test_couplings_stay_within_theirs(norm: str, scale: float, seed: int) -> Non
 def test_routing_stays_within_its_forms(norm: str, scale: float, seed: int) -> None:
     around, draw = ball(norm, 4, 0.3, seed), np.random.default_rng(seed)
     children = form(around, (5, 3), scale, seed)
-    agreed = form(around, (4, 2), scale, seed + 7, errors=5)  # two errors that the children do not have
+    agreed = form(around, (4, 2), scale, seed + 7)
+    more = np.random.default_rng(seed).normal(size=(4, 2, 2)) * scale  # of errors that the children lack
+    shared = np.concatenate([agreed.shared, more], axis=-1)
+    agreed = Form(around, agreed.centre, shared, agreed.slack, (*agreed.blocks, (2, 1)))
     votes = Votes(Capsules(draw.normal(size=(5, 4, 2, 3)), 2), children)
     points = columns(around, POINTS // 2, 5, seed)
     made = np.einsum("ijkd,pid->pijk", votes.layer.votes, values(children, points[:, :-2], seed))
-    assert (np.abs(made - votes.centre) - votes.reach).max() <= 0
+    assert (np.linalg.norm(made - votes.centre, axis=-1) - votes.reach).max() <= 0
     logits = agreement(votes, agreed)
     exact = np.einsum("pijk,pjk->pij", made, values(agreed, points, seed + 9))
-    assert excess(logits, points, exact) <= 0
+    assert (np.abs(exact - values_of(logits, points)) - logits.slack).max() <= 0
     powers = np.exp(exact)
     shares = powers / powers.sum(-1, keepdims=True)
     sums = summed(votes, coupled(logits))
@@ -126,10 +158,11 @@ def test_rectifiers_and_leads_stay_below(norm: str, scale: float, seed: int) -> 
     before = form(around, (6, 5), scale, seed)
     points = columns(around, POINTS, 3, seed)
     exact = values(before, points, seed)
-    flat = Form(around, before.centre[0], before.shared[0], before.slack[0])
+    flat = Form(around, before.centre[0], before.shared[0], before.slack[0], before.blocks)
     everything = np.full(5, np.inf)
-    assert excess(rectified(flat, -everything, everything), points, exact[:, 0].clip(0)) <= 0
+    assert excess(rectified(flat, -everything, everything, flat.blocks), points, exact[:, 0].clip(0)) <= 0
     lengths = np.linalg.norm(exact, axis=-1)
+    assert (np.linalg.norm(exact - before.centre, axis=-1) <= length(before)).all()
     low, high = ranges(before)
     assert ((lengths >= low) & (lengths <= high)).all()
     for ahead, behind in ((0, 1), (2, 3), (5, 4)):
@@ -160,16 +193,18 @@ def test_ranges_of_curves_hold_everywhere(low: float, width: float, length: floa
 def worst(before: Form, made: Form, function: Function, seed: int, steps: int = 150) -> float:
     """The largest excess that gradient ascent finds over shifts, errors and slack, in L∞."""
     generator = torch.Generator().manual_seed(seed)
-    shape, count = before.centre.shape, before.columns
+    shape, count = before.centre.shape, before.shared.shape[-1]
     start = torch.rand((60, count), generator=generator, dtype=torch.float64) * 2 - 1
     own = torch.rand((60, *shape), generator=generator, dtype=torch.float64) * 2 - 1
     free = [start.requires_grad_(), own.requires_grad_()]
     tensor = torch.from_numpy
-    allowed = tensor(np.abs(made.shared[..., count:]).sum(-1) + made.slack)
+    allowed = tensor(reach_of(made, made.shared, count) + made.slack)
     optimiser = torch.optim.Adam(free, lr=0.05)
     most = -np.inf
     for _ in range(steps):
         point, slack = (part.clamp(-1, 1) for part in free)
+        pair = point[:, -2:]  # the error of two numbers
+        point = torch.cat([point[:, :-2], pair / pair.norm(dim=1, keepdim=True).clamp_min(1.0)], dim=1)
         exact = function(
             tensor(before.centre) + torch.einsum("...c,pc->p...", tensor(before.shared), point)
             + slack * tensor(before.slack)
@@ -197,10 +232,11 @@ def test_gradients_find_no_violation(scale: float) -> None:
     before = form(around, (2, 3), scale, 5)
     made = squashed(before)
     found = worst(before, made, shortened, 1)
-    assert -0.9 * (np.abs(made.shared[..., before.columns :]).sum(-1) + made.slack).max() < found <= 0
+    count = before.shared.shape[-1]
+    assert -0.95 * (reach_of(made, made.shared, count) + made.slack).max() < found <= 0
     logits = form(around, (2, 4), scale, 6)
     shares = coupled(logits)
-    as_form = Form(around, shares.centre, shares.shared, shares.error)
+    as_form = Form(around, shares.centre, shares.shared, shares.error, logits.blocks)
     found = worst(logits, as_form, lambda b: b.softmax(-1), 2)
     assert -0.9 * shares.error.max() < found <= 0  # the search does come near the bound
 
@@ -219,6 +255,6 @@ def test_the_spread_of_a_ball_is_that_of_its_points() -> None:
         around = ball(norm, 6, 0.3, 3)
         rows = np.random.default_rng(0).normal(size=(8, len(around.pixels)))
         reached = rows @ shifts(around, POINTS, 0).T
-        assert (np.abs(reached).max(1) <= spread(around, rows)).all()
+        assert (np.abs(reached).max(1) <= spread(around, rows, ())).all()
         assert (reached.max(1) <= around.most(rows)).all()
         assert (reached.max(1) >= 0.7 * around.most(rows)).all()

@@ -8,7 +8,7 @@ import numpy as np
 
 from closecall.arrays import OUTWARD, Vector
 from closecall.bounds.capsules.curves import range_over
-from closecall.bounds.capsules.forms import UP, Form, spread
+from closecall.bounds.capsules.forms import UP, Blocks, Form, spread
 
 # |σ″| = σ(1 − σ)|1 − 2σ| ≤ 1/(6√3) < 0.1 for the logistic function σ(z) = 1/(1 + e⁻ᶻ).
 BEND = 0.1
@@ -21,6 +21,7 @@ class Couplings:
     centre: Vector  # (children, classes)
     shared: Vector  # (children, classes, columns)
     error: Vector
+    blocks: Blocks
     reach: Vector  # how far each can be from its centre in all
 
 
@@ -43,24 +44,27 @@ def coupled(logits: Form) -> Couplings:
         0 ≤ L_j(b) − L_j(b°) − p·δ ≤ Q = ½ max Var(δ),
 
     the variance being one of δ_k under p at some point between (the second derivative of L_j along δ).
-    Adding one number to all logits changes neither it nor z_j, so δ may be taken less Σ_m c°_m δ_m; if then
-    |δ_k| ≤ r_k ≤ R, the variance is at most R² and at most Σ_k p_k exp(2R) r_k², since no p_k grows by more
-    than exp(2R) on the way. So z_j lies in a range, on which σ(z) − λ z is bounded by `range_over`; where
-    that is wider than the range of σ itself, λ = 0.
+    Adding one number to all logits changes neither it nor z_j, so δ may be taken less p·δ; if then
+    |δ_k| ≤ r_k, the variance is at most max r_k² and at most Σ_k p̂_k r_k², where the k-th probability can
+    become no more than p̂_k = p_k exp(r_k)/(p_k exp(r_k) + Σ_{m≠k} p_m exp(−r_m)).
+    So z_j lies in a range, on which σ(z) − λ z is bounded by `range_over`; where that is wider than the range
+    of σ itself, λ = 0.
     """
     rest, total = without_each(logits.centre)
     shared = logits.shared - np.matmul(rest, logits.shared)
     sizes = logits.size()
     slack = logits.slack + np.matmul(rest, logits.slack[..., None])[..., 0]
     slack = slack * UP + 4 * OUTWARD * (1 + sizes + sizes.max(-1, keepdims=True))
-    centre, radius = logits.centre - total, spread(logits.ball, shared) + slack
+    centre, radius = logits.centre - total, spread(logits.ball, shared, logits.blocks) + slack
     bent = convexity(logits, rest) * UP
     low, high = centre - radius - bent, centre + radius
     chord, middle, error = straightened(low, high)
     # z = centre − Q/2 + shared·(d, e) + f, |f| ≤ slack + Q/2.
     error = (error + chord * (slack + bent / 2)) * UP
     reach = (error + chord * radius) * UP
-    return Couplings(middle + chord * (centre - bent / 2), chord[..., None] * shared, error, reach)
+    return Couplings(
+        middle + chord * (centre - bent / 2), chord[..., None] * shared, error, logits.blocks, reach
+    )
 
 
 def without_each(logits: Vector) -> tuple[Vector, Vector]:
@@ -75,15 +79,21 @@ def without_each(logits: Vector) -> tuple[Vector, Vector]:
 
 def convexity(logits: Form, rest: Vector) -> Vector:
     """Q of `coupled`: by how much log Σ exp of the others may lie above its tangent."""
-    shares = np.exp(logits.centre - logits.centre.max(-1, keepdims=True))
-    shares /= shares.sum(-1, keepdims=True)
-    mean = np.matmul(shares[:, None], logits.shared)
-    sizes = logits.slack + (shares * logits.slack).sum(-1, keepdims=True)
-    reach = spread(logits.ball, logits.shared - mean) + sizes * UP + 4 * OUTWARD * logits.size()
-    most = reach.max(-1, keepdims=True)
-    with np.errstate(over="ignore", invalid="ignore"):
-        tilted = np.exp(2 * most) * np.matmul(rest, (reach**2)[..., None])[..., 0]
-    return np.asarray(np.fmin(tilted, most**2) / 2)
+    found = np.empty_like(logits.centre)
+    rounding = 4 * OUTWARD * logits.size()
+    for own in range(found.shape[-1]):
+        shares = rest[:, own]  # of all classes, 0 for this one
+        mean = np.matmul(shares[:, None], logits.shared)
+        slack = (logits.slack + (shares * logits.slack).sum(-1, keepdims=True)) * UP
+        reach = spread(logits.ball, logits.shared - mean, logits.blocks) + slack
+        reach += rounding + rounding.max(-1, keepdims=True)
+        reach[:, own] = 0.0
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            raised, lowered = shares * np.exp(reach), shares * np.exp(-reach)
+            largest = raised / (raised + np.maximum(lowered.sum(-1, keepdims=True) - lowered, 0.0)) * UP
+            most = (np.minimum(largest, 1.0) * reach**2).sum(-1)
+        found[:, own] = np.fmin(most, (reach**2).max(-1)) / 2
+    return found
 
 
 def straightened(low: Vector, high: Vector) -> tuple[Vector, Vector, Vector]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from closecall.arrays import OUTWARD, Mask, Vector
-from closecall.bounds.capsules.forms import UP, Form
+from closecall.bounds.capsules.forms import UP, Form, error_spread, length
 from closecall.question.goal import Goal
 
 # The largest slope of n²/(1 + n²), at n = 1/√3: 3√3/8 < 0.65.
@@ -42,29 +42,29 @@ def most_of(sums: Form, row: Vector) -> float:
 
 
 def ranges(sums: Form) -> tuple[Vector, Vector]:
-    """The least and the largest length of each sum: ‖s°‖ − ‖r‖ and ‖s°‖ + ‖r‖."""
-    length, reach = np.sqrt((sums.centre**2).sum(-1)), np.sqrt((sums.radius() ** 2).sum(-1)) * UP
-    fuzz = OUTWARD * length
-    return np.maximum(length - reach - fuzz, 0.0), length + reach + fuzz
+    """The least and the largest length of each sum: ‖s°‖ − r and ‖s°‖ + r."""
+    middle, reach = np.sqrt((sums.centre**2).sum(-1)), length(sums)
+    fuzz = OUTWARD * middle
+    return np.maximum(middle - reach - fuzz, 0.0), middle + reach + fuzz
 
 
 def furthest_ahead(sums: Form, ahead: int, behind: int) -> float:
     """An upper bound on n_t − n_d = ‖s_t‖ − ‖s_d‖, both as one linear function of the columns.
 
-    ‖s_d‖ ≥ w·s_d for ‖w‖ ≤ 1. For any ρ > 0, ‖s_t‖ ≤ ρ/2 + ‖s_t‖²/(2ρ), and with s_t = s° + δ, |δ_k| ≤ r_k,
-    ‖s_t‖² ≤ ‖s°‖² + 2 s°·δ + ‖r‖².
+    ‖s_d‖ ≥ w·s_d for ‖w‖ ≤ 1. For any ρ > 0, ‖s_t‖ ≤ ρ/2 + ‖s_t‖²/(2ρ), and with s_t = s° + δ, ‖δ‖ ≤ r,
+    ‖s_t‖² ≤ ‖s°‖² + 2 s°·δ + r².
     """
     top, bottom = sums.centre[ahead], sums.centre[behind]
-    length, reach = float(np.linalg.norm(bottom)), sums.radius()[ahead]
-    against = bottom / length * (1 - OUTWARD) if length > 0 else np.zeros_like(bottom)
-    square, spread = float(top @ top), float(reach @ reach) * UP
-    rho = np.sqrt(square + np.array(SHARES_OF_RADIUS) * spread + OUTWARD)
+    middle, reach = float(np.linalg.norm(bottom)), float(length(sums)[ahead])
+    against = bottom / middle * (1 - OUTWARD) if middle > 0 else np.zeros_like(bottom)
+    square, bent = float(top @ top), reach**2 * UP
+    rho = np.sqrt(square + np.array(SHARES_OF_RADIUS) * bent + OUTWARD)
     rows = top / rho[:, None]
     shared = rows @ sums.shared[ahead] - against @ sums.shared[behind]
-    pixels = len(sums.ball.pixels)
-    linear = sums.ball.most(shared[:, :pixels]) + np.abs(shared[:, pixels:]).sum(-1) * UP
+    linear = sums.ball.most(shared[:, : len(sums.ball.pixels)])
+    linear = linear + error_spread(sums.ball, shared, sums.blocks)
     slack = np.abs(rows) @ sums.slack[ahead] + np.abs(against) @ sums.slack[behind]
     sizes = sums.size()
     rounding = 4 * OUTWARD * (np.abs(rows) @ sizes[ahead] + np.abs(against) @ sizes[behind] + rho)
-    constant = rho / 2 + (square + spread) / (2 * rho) - against @ bottom
-    return float((constant + linear + slack + rounding + OUTWARD * spread / rho).min())
+    constant = rho / 2 + (square + bent) / (2 * rho) - against @ bottom
+    return float((constant + linear + slack + rounding + OUTWARD * bent / rho).min())

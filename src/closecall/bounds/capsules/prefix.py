@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from closecall.arrays import OUTWARD, Vector
-from closecall.bounds.capsules.forms import UP, Ball, Form, widened, with_own_errors
+from closecall.bounds.capsules.forms import UP, Ball, Blocks, Form, widened
 from closecall.bounds.linear import Bounds
 from closecall.clock import OutOfTimeError
 from closecall.network import Network
@@ -17,6 +17,7 @@ from closecall.network.layers import Affine, Relu
 def form_before(network: Network, known: Bounds, ball: Ball, until: float) -> Form:
     """The form of the network's output; `known` are bounds on all its values over the domain."""
     forms = [ball.image()]
+    blocks: Blocks = ()  # of all errors so far, each in columns of its own, whoever reads them
     last_use = {source: number for number, node in enumerate(network.nodes) for source in node.inputs}
     for number, node in enumerate(network.nodes):
         if time.perf_counter() >= until:
@@ -26,7 +27,8 @@ def form_before(network: Network, known: Bounds, ball: Ball, until: float) -> Fo
             forms.append(mapped(node.layer, inputs))
         elif isinstance(node.layer, Relu):
             source = node.inputs[0]
-            forms.append(rectified(inputs[0], known.lower[source], known.upper[source]))
+            forms.append(rectified(inputs[0], known.lower[source], known.upper[source], blocks))
+            blocks = forms[-1].blocks
         else:
             raise NotImplementedError(f"a form of {type(node.layer).__name__}")
         for source in node.inputs:
@@ -37,22 +39,22 @@ def form_before(network: Network, known: Bounds, ball: Ball, until: float) -> Fo
 
 def mapped(layer: Affine, inputs: list[Form]) -> Form:
     """Σ weight · form + bias."""
-    columns = max(form.columns for form in inputs)
-    centre, slack = layer.bias.copy(), np.zeros(layer.size)
-    shared = np.zeros((layer.size, columns))
+    ball, blocks = inputs[0].ball, max((form.blocks for form in inputs), key=len)
+    centre = layer.bias.copy()
+    shared = np.zeros((layer.size, 1))
     for weight, form in zip(layer.weights, inputs, strict=True):
         centre += weight @ form.centre
-        shared += widened(np.asarray(weight @ form.shared), columns)
+        shared = shared + widened(ball, np.asarray(weight @ form.shared), blocks)
     bare = layer.sums([form.slack for form in inputs]) - np.abs(layer.bias)
     slack = np.maximum(bare, 0.0) + 2 * OUTWARD * layer.sums([form.size() for form in inputs])
-    return Form(inputs[0].ball, centre, shared, slack)
+    return Form(ball, centre, shared, slack, blocks)
 
 
-def rectified(form: Form, low: Vector, high: Vector) -> Form:
+def rectified(form: Form, low: Vector, high: Vector, blocks: Blocks) -> Form:
     """max(0, a) = λ a + m + f with 0 ≤ λ ≤ 1 and |f| ≤ m, where low ≤ a ≤ high.
 
     max(0, a) − λ a is convex and not negative, so at most its larger end: 2m = max(−λ low, (1 − λ) high).
-    The bounds are those of the form, where these are better.
+    The bounds are those of the form, where these are better. The new errors come after `blocks`.
     """
     radius = form.radius()
     low = np.maximum(low, form.centre - radius - OUTWARD * np.abs(form.centre))
@@ -61,6 +63,9 @@ def rectified(form: Form, low: Vector, high: Vector) -> Form:
     slope = np.where(low >= 0, 1.0, 0.0)
     np.divide(high, high - low, out=slope, where=is_open)
     middle = np.where(is_open, np.maximum(-slope * low, (1 - slope) * high) / 2 * UP, 0.0)
-    shared = with_own_errors(slope[:, None] * form.shared, middle)
+    own = np.flatnonzero(middle)
+    errors = np.zeros((len(middle), len(own)))
+    errors[own, np.arange(len(own))] = middle[own]
+    shared = np.hstack([widened(form.ball, slope[:, None] * form.shared, blocks), errors])
     slack = slope * form.slack + OUTWARD * (slope * form.size() + middle)
-    return Form(form.ball, slope * form.centre + middle, shared, slack)
+    return Form(form.ball, slope * form.centre + middle, shared, slack, (*blocks, (len(own), 1)))

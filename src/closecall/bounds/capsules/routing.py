@@ -10,7 +10,16 @@ import numpy as np
 
 from closecall.arrays import OUTWARD, Vector
 from closecall.bounds.capsules.coupling import Couplings, coupled
-from closecall.bounds.capsules.forms import UP, Form, spread, widened, with_own_errors
+from closecall.bounds.capsules.forms import (
+    UNSEEN,
+    UP,
+    Form,
+    column_weights,
+    largest_eigenvalue,
+    length,
+    scattered,
+    widened,
+)
 from closecall.bounds.capsules.squashing import squashed
 from closecall.clock import OutOfTimeError
 from closecall.network.layers.capsules import Capsules
@@ -20,7 +29,7 @@ from closecall.network.layers.capsules import Capsules
 class Votes:
     """û_ij = W_ij u_i, of which only centres and sizes are kept: their columns would fill the memory.
 
-    `reach` is how far each vote can be from its centre, `sizes` what its terms add up to without their signs.
+    `sizes` is what the terms of each add up to without their signs.
     """
 
     layer: Capsules
@@ -34,10 +43,18 @@ class Votes:
 
     @cached_property
     def reach(self) -> Vector:
-        found = np.empty(self._matrices.shape[:2])
-        for index, matrix in enumerate(self._matrices):
-            found[index] = spread(self.children.ball, matrix @ self.children.shared[index])
-        return np.asarray((found.reshape(self._shape) + self.slack) * UP)
+        """How long û_ij − û°_ij can be, (children, classes)."""
+        form, votes = self.children, self.layer.votes
+        # What all classes read of a child decides what its columns weigh.
+        whole = np.einsum("ijkd,ijke->ide", votes, votes)
+        whole += 1e-9 * np.trace(whole, axis1=1, axis2=2)[:, None, None] * np.eye(whole.shape[-1])
+        squares = np.maximum((form.shared * (whole @ form.shared)).sum(-2), 0.0)
+        weights = column_weights(form.ball, squares, form.blocks)
+        scatter, mass, ends = scattered(form.ball, form.shared, form.blocks, weights)
+        carried = votes @ scatter[:, None] @ votes.swapaxes(-1, -2)
+        norms = np.sqrt(largest_eigenvalue(votes @ votes.swapaxes(-1, -2))) * UP
+        found = np.sqrt(largest_eigenvalue(carried) * mass[:, None]) + norms * ends[:, None]
+        return np.asarray((found + np.sqrt((self.slack**2).sum(-1)) + UNSEEN) * UP)
 
     @cached_property
     def sizes(self) -> Vector:
@@ -81,52 +98,55 @@ def evenly_summed(votes: Votes) -> Form:
     centre = votes.centre.sum(0) * share
     shared = np.tensordot(votes.layer.votes * share, children.shared, axes=([0, 3], [0, 1]))
     slack = (votes.slack + OUTWARD * votes.sizes).sum(0) * share * UP
-    return Form(children.ball, centre, shared, slack)
+    return Form(children.ball, centre, shared, slack, children.blocks)
 
 
 def added(left: Form, right: Form) -> Form:
-    shared = widened(left.shared, right.columns) + right.shared
+    shared = widened(left.ball, left.shared, right.blocks) + right.shared
     slack = left.slack + right.slack + OUTWARD * (left.size() + right.size())
-    return Form(left.ball, left.centre + right.centre, shared, slack)
+    return Form(left.ball, left.centre + right.centre, shared, slack, right.blocks)
 
 
 def agreement(votes: Votes, agreed: Form) -> Form:
     """The logits b_ij = û_ij · V_j.
 
-    With û = û° + δ and V = V° + ε, b = û°·V° + V°·δ + û°·ε + δ·ε, and |δ·ε| ≤ Σ_k |δ_k||ε_k|.
+    With û = û° + δ and V = V° + ε, b = û°·V° + V°·δ + û°·ε + δ·ε, and |δ·ε| ≤ ‖δ‖‖ε‖.
     """
     children, weights = votes.children, votes.layer.votes
-    reach = agreed.radius()
     centre = np.einsum("ijk,jk->ij", votes.centre, agreed.centre)
     backward = np.einsum("ijkd,jk->ijd", weights, agreed.centre)  # W_ijᵀ V°_j
-    shared = widened(np.matmul(backward, children.shared), agreed.columns)
+    shared = widened(children.ball, np.matmul(backward, children.shared), agreed.blocks)
     shared += np.matmul(votes.centre.transpose(1, 0, 2), agreed.shared).transpose(1, 0, 2)
-    both = np.einsum("ijk,jk->ij", votes.reach, reach)
+    both = votes.reach * length(agreed)
     slack = np.einsum("ijk,jk->ij", votes.slack, np.abs(agreed.centre))
     slack += np.einsum("ijk,jk->ij", np.abs(votes.centre), agreed.slack)
     slack += 4 * OUTWARD * np.einsum("ijk,jk->ij", votes.sizes, agreed.size())
-    return Form(children.ball, centre, shared, (both + slack) * UP)
+    return Form(children.ball, centre, shared, (both + slack) * UP, agreed.blocks)
 
 
 def summed(votes: Votes, couplings: Couplings) -> Form:
-    """s_j = Σ_i c_ij û_ij, with one new error for each coupling and one for each entry of s.
+    """s_j = Σ_i c_ij û_ij, with one new error for each coupling and one vector for each s_j.
 
     With c = c° + γ and û = û° + δ, c û = c° û° + c° δ + γ û° + γ δ, where γ has its own error f times û°, and
-    |Σ_i γ_ij δ_ijk| ≤ Σ_i |γ_ij||δ_ijk|.
+    ‖Σ_i γ_ij δ_ij‖ ≤ Σ_i |γ_ij|‖δ_ij‖.
     """
     children, weights = votes.children, votes.layer.votes
     centre = np.einsum("ij,ijk->jk", couplings.centre, votes.centre)
     scaled = weights * couplings.centre[:, :, None, None]
     linear = np.tensordot(scaled, children.shared, axes=([0, 3], [0, 1]))
-    shared = widened(linear, couplings.shared.shape[-1])
+    shared = widened(children.ball, linear, couplings.blocks)
     shared += np.matmul(votes.centre.transpose(1, 2, 0), couplings.shared.transpose(1, 0, 2))
     errors = votes.centre * couplings.error[..., None]  # (children, classes, dimensions)
     count, classes, dimensions = errors.shape
     columns = np.zeros((classes, dimensions, classes, count))
     columns[np.arange(classes), :, np.arange(classes)] = errors.transpose(1, 2, 0)
-    shared = np.concatenate([shared, columns.reshape(classes, dimensions, -1)], axis=-1)
-    both = np.einsum("ij,ijk->jk", couplings.reach, votes.reach) * UP
+    both = (couplings.reach * votes.reach).sum(0) * UP
+    crossed = np.zeros((classes, dimensions, classes, dimensions))
+    crossed[np.arange(classes), :, np.arange(classes)] = both[:, None, None] * np.eye(dimensions)
+    rest = (columns.reshape(classes, dimensions, -1), crossed.reshape(classes, dimensions, -1))
+    shared = np.concatenate([shared, *rest], axis=-1)
+    blocks = (*couplings.blocks, (classes * count, 1), (classes, dimensions))
     sizes = np.abs(couplings.centre) + couplings.reach
     slack = np.einsum("ij,ijk->jk", np.abs(couplings.centre), votes.slack)
     slack += 4 * OUTWARD * np.einsum("ij,ijk->jk", sizes, votes.sizes)
-    return Form(children.ball, centre, with_own_errors(shared, both), slack * UP)
+    return Form(children.ball, centre, shared, slack * UP, blocks)

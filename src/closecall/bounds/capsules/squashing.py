@@ -6,7 +6,7 @@ import numpy as np
 
 from closecall.arrays import OUTWARD, Vector
 from closecall.bounds.capsules.curves import range_over
-from closecall.bounds.capsules.forms import UP, Form, spread
+from closecall.bounds.capsules.forms import UP, Form, length, spread
 
 # |φ″(n)| = |2n(n² − 3)|/(1 + n²)³ ≤ 6n/(1 + n²)² ≤ 6 · 3√3/16 < 2.
 BEND = 2.0
@@ -21,24 +21,24 @@ def phi_slope(lengths: Vector) -> Vector:
 
 
 def squashed(form: Form) -> Form:
-    """The squash of vectors (n, dimensions), with one new error for each vector and one for each entry.
+    """The squash of vectors (n, dimensions), with two new errors for each: a number and a vector.
 
-    With centre s, shift δ, |δ_k| ≤ r_k, n = ‖s + δ‖, direction a = s/‖s‖ and any numbers α, β, κ,
+    With centre s, shift δ, ‖δ‖ ≤ r, n = ‖s + δ‖, direction a = s/‖s‖ and any numbers α, β, κ,
 
         squash(s + δ) = κ s + α δ + β (a·δ) s + (φ(n) − α) δ + e s,   e = φ(n) − κ − β (a·δ).
 
-    The fourth term is at most D r_k in entry k, D = max |φ(n) − α| over the lengths there can be. For e:
-    ‖s‖ + a·δ ≤ n, since a·(s + δ) ≤ ‖s + δ‖. The other way n ≤ ‖s‖ + a·δ + T: with R ≥ |a·δ|, T = R + ‖r‖
-    will do, since n ≤ ‖s‖ + ‖r‖, and, where p = ‖s‖ − R > 0, T = ‖r‖²/(2p), by √(q² + t²) ≤ q + t²/(2q) for
+    The fourth term is no longer than D r, D = max |φ(n) − α| over the lengths there can be. For e:
+    ‖s‖ + a·δ ≤ n, since a·(s + δ) ≤ ‖s + δ‖. The other way n ≤ ‖s‖ + a·δ + T: with R ≥ |a·δ|, T = R + r
+    will do, since n ≤ ‖s‖ + r, and, where p = ‖s‖ − R > 0, T = r²/(2p), by √(q² + t²) ≤ q + t²/(2q) for
     q ≥ p. So e lies within [φ(n) − κ − β(n − ‖s‖)] + β·[0, T], the first over the range of n by `range_over`.
     """
-    centre, reach = form.centre, form.radius()
+    centre, whole = form.centre, length(form)
     lengths = np.sqrt((centre**2).sum(-1))
     axes = np.divide(centre, lengths[:, None], out=np.zeros_like(centre), where=lengths[:, None] > 0)
     along = np.matmul(axes[:, None], form.shared)[:, 0]
-    whole = np.sqrt((reach**2).sum(-1)) * UP
-    fuzz = OUTWARD * (lengths + reach.sum(-1))
-    radial = np.minimum(spread(form.ball, along) + (np.abs(axes) * form.slack).sum(-1) + fuzz, whole + fuzz)
+    fuzz = OUTWARD * (lengths + form.size().sum(-1))
+    loose_along = (np.abs(axes) * form.slack).sum(-1)
+    radial = np.minimum(spread(form.ball, along, form.blocks) + loose_along, whole) + fuzz
     low = np.maximum(lengths - radial, 0.0)
     high = np.minimum(lengths + whole, np.sqrt((lengths + radial) ** 2 + whole**2)) * UP + fuzz
     alpha, loose = middle_of_phi(low, high)
@@ -57,18 +57,17 @@ def squashed(form: Form) -> Form:
     count, dimensions = centre.shape
     columns = np.zeros((count, dimensions, count))
     columns[np.arange(count), :, np.arange(count)] = error[:, None] * centre
-    terms = np.abs(centre) * (1 + whole[:, None]) + reach  # α ≤ ½ and |β| ≤ 1
+    terms = np.abs(centre) * (1 + whole[:, None]) + form.radius()  # α ≤ ½ and |β| ≤ 1
     slack = (
         alpha[:, None] * form.slack
-        + np.abs(centre) * np.abs(beta * (np.abs(axes) * form.slack).sum(-1))[:, None]
+        + np.abs(centre) * np.abs(beta * loose_along)[:, None]
         + 4 * OUTWARD * terms * (1 + np.abs(kappa) + error)[:, None]
     )
-    own = loose[:, None] * reach * UP
-    # The errors of one vector's entries come after those of all the vectors.
-    diagonal = np.zeros((count, dimensions, count * dimensions))
-    entry = np.arange(count * dimensions)
-    diagonal.reshape(count * dimensions, -1)[entry, entry] = own.ravel()
-    return Form(form.ball, kappa[:, None] * centre, np.concatenate([shared, columns, diagonal], -1), slack)
+    loosened = np.zeros((count, dimensions, count, dimensions))
+    loosened[np.arange(count), :, np.arange(count)] = (loose * whole * UP)[:, None, None] * np.eye(dimensions)
+    shared = np.concatenate([shared, columns, loosened.reshape(count, dimensions, -1)], -1)
+    blocks = (*form.blocks, (count, 1), (count, dimensions))
+    return Form(form.ball, kappa[:, None] * centre, shared, slack, blocks)
 
 
 def middle_of_phi(low: Vector, high: Vector) -> tuple[Vector, Vector]:

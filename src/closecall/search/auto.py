@@ -18,7 +18,7 @@ from closecall.attacks.gradient import find_witness
 from closecall.bounds import excluded_cases
 from closecall.network.layers import Affine, Maximum
 from closecall.search.batches import search_by_batches
-from closecall.search.capsules import bound_capsules, bound_capsules_at_once, climb_longer
+from closecall.search.capsules import bound_capsules, bound_capsules_at_once
 from closecall.search.cells import search_cells
 from closecall.search.first_bound import first_bound
 from closecall.search.lp.all_cases import settle_all_cases
@@ -97,7 +97,6 @@ ENGINES: dict[str, Engine] = {
     "linear bounds": bound_at_once,
     "affine forms, at once": bound_capsules_at_once,
     "affine forms": bound_capsules,
-    "longer climbs": climb_longer,
     "first bound": find_first_bound,
     "linear regions": step_through_regions,
     "climbs": come_nearer,
@@ -208,7 +207,7 @@ TABLE = (
     MILP[0],
     Plan(
         has_capsules,
-        ("affine forms, at once", "attack", "longer climbs", "affine forms"),
+        ("affine forms, at once", "attack", "affine forms"),
         "routing is not piecewise linear: affine forms carry what it bends by as errors",
     ),
     Plan(

@@ -24,10 +24,16 @@ def bound_capsules_at_once(problem: Problem) -> None:
 
 
 def bound_capsules(problem: Problem) -> None:
-    """Search for the largest radius that affine forms prove, until it is known to a few per cent."""
-    if not fits(problem):
+    """The largest radius that affine forms prove, then a nearer image: what is proven comes first."""
+    if fits(problem):
+        prove_radii(problem)
+    else:
         problem.notes.append("the network is too large for affine forms: nothing is proven")
-        return
+    climb_longer(problem)
+
+
+def prove_radii(problem: Problem) -> None:
+    """Search for the largest radius that affine forms prove, until it is known to a few per cent."""
     settings, incumbent, domain = problem.settings.capsules, problem.incumbent, measured(problem.domain)
     with problem.clock.stage("forms"):
         beyond = widest(domain) if incumbent.witness is None else domain.distance(incumbent.witness)
@@ -45,7 +51,7 @@ def bound_capsules(problem: Problem) -> None:
             if proven and beyond < settings.close_enough * proven:
                 return
             if not proven:
-                radius /= settings.growth
+                radius /= settings.shrinkage
             else:
                 radius = min(settings.growth * proven, math.sqrt(proven * beyond))
 
@@ -53,7 +59,7 @@ def bound_capsules(problem: Problem) -> None:
 def climb_longer(problem: Problem) -> None:
     """Look for a nearer image with more steps, in balls that shrink less: routing bends the way there."""
     incumbent, attack = problem.incumbent, problem.settings.attack
-    if incumbent.witness is None or not problem.nearest:
+    if incumbent.witness is None or not problem.nearest or incumbent.settled:
         return
     capsules = problem.settings.capsules
     longer = replace(
@@ -66,7 +72,7 @@ def climb_longer(problem: Problem) -> None:
     with problem.clock.stage("attack"):
         find_witness(
             problem.network, within, problem.goal,
-            until=problem.clock.share(capsules.share_for_attack), on_witness=incumbent.offer, settings=longer,
+            until=problem.clock.deadline, on_witness=incumbent.offer, settings=longer,
         )  # fmt: skip
 
 

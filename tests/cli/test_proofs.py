@@ -52,7 +52,7 @@ def test_an_answer_is_proven_checked_and_replayed(run, brightest, pixels, tmp_pa
     ("options", "words"),
     [
         (("--norm", "l2", "--proof", "x.ccp"), "no proof can be written in l2"),
-        (("--confidence", "0.9", "--proof", "x.ccp"), "no proof can be written for a confidence"),
+        (("--confidence", "0.9", "--proof", "x.ccp"), "no proof can be written with confidence"),
         (("--also", "l1:0.5", "--norm", "linf", "--proof", "x.ccp"), "a budget in l1"),
         (("--deployed",), "name a file for it"),
     ],

@@ -177,7 +177,7 @@ def test_what_is_nearer_than_the_nearest_is_proven_and_no_more(number: int, tmp_
 def proof(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     """A proof with a tree in it, and the true distance."""
     path = tmp_path_factory.mktemp("proof") / "proof.ccp"
-    for seed in range(100):
+    for seed in range(7, 100):
         network = dense(seed)
         question = asked(network, seed, "l1")
         distance = true_distance(network, question)
@@ -258,6 +258,27 @@ def test_whatever_shares_say_only_what_is_true_is_accepted(proof: tuple[Path, fl
         accepted += 1
         assert report.asked["radius"] < distance
     assert accepted > 0
+
+
+def test_no_cut_proves_what_is_false(tmp_path: Path) -> None:
+    """Cuts with other early, late and crossing terms, in a proof of a radius that is a hair too large."""
+    path, network = tmp_path / "proof.ccp", dense(7)
+    question = asked(network, 7, "linf")
+    distance = true_distance(network, question)
+    write_proof(network, Claim(question, distance * 0.9999, None), path)
+    text = json.dumps(lines_of(path))
+    assert '"cut"' in text
+    for number in range(100):
+        rng, lines = np.random.default_rng(number), json.loads(text)
+        for line in lines:
+            if "label" in line:
+                line["radius"] = distance * 1.000001
+            if "cut" in line and rng.random() < 0.7:
+                line["beside"] = int(rng.integers(2))
+                line["crossing"] = int(rng.integers(HIDDEN))
+                line["late"] = [j for j in range(HIDDEN) if rng.random() < 0.5 and j != line["crossing"]]
+        with pytest.raises(Refused):
+            closecheck.checked_safely(iter(lines))
 
 
 def test_fuzzed_files_are_refused(proof: tuple[Path, float], tmp_path: Path) -> None:

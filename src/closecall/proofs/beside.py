@@ -9,6 +9,7 @@ import numpy as np
 from closecall.network import Network
 from closecall.proofs.checking import check_proof
 from closecall.proofs.closecheck import Refused, Report
+from closecall.proofs.lines import UNPROVABLE
 from closecall.verdict.checking import Check
 from closecall.verdict.saved import SavedVerdict
 
@@ -44,6 +45,7 @@ def difference(report: Report, saved: SavedVerdict) -> str:
         "the pixel range": asked["pixel_range"] == record["pixel_range"],
         "the mask": asked["mask"] == record.get("mask"),
         "the cap": asked["cap"] == record["cap"] or record.get("also") is not None,
+        "what is asked beside that": all(record.get(name) is None for name in UNPROVABLE),
         "what is asked of the label": asked["out_of_top"] == record.get("out_of_top"),
     }
     return next((name for name, holds in same.items() if not holds), "")

@@ -29,6 +29,9 @@ from closecall.question.where import budget_from
 Line = dict[str, Any]
 COMPRESSION = 6
 
+# What may be asked that a checker does not know of.
+UNPROVABLE = ("confidence", "patch", "change", "pixels")
+
 
 class ProofFile:
     """A compressed file that lines are added to."""

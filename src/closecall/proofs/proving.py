@@ -10,7 +10,7 @@ from pathlib import Path
 from closecall.errors import QueryError
 from closecall.network import Network
 from closecall.proofs.closecheck import Refused
-from closecall.proofs.lines import cap_of
+from closecall.proofs.lines import UNPROVABLE, cap_of
 from closecall.proofs.tree import NotProvenError
 from closecall.proofs.writing import Claim, write_proof
 from closecall.question.question import Question
@@ -24,9 +24,9 @@ def check_provable(question: Question) -> None:
     """Refuse, before any search, what no proof can be written for."""
     if question.norm not in ("l1", "linf"):
         raise QueryError(f"no proof can be written in {question.norm}: only in l1 and linf.")
-    asked = [name for name in ("confidence", "patch", "change") if getattr(question, name) is not None]
+    asked = [name for name in UNPROVABLE if getattr(question, name) is not None]
     if asked:
-        raise QueryError(f"no proof can be written for a {asked[0]}: leave the proof or the {asked[0]} out.")
+        raise QueryError(f"no proof can be written with {asked[0]}: leave the proof or {asked[0]} out.")
     if question.pixels is not None:
         raise QueryError("no proof can be written for 8-bit images alone: leave the proof or the pixels out.")
     cap_of(question)

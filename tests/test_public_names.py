@@ -18,10 +18,13 @@ ERRORS = {
     if inspect.isclass(value) and issubclass(value, closecall.errors.ClosecallError)
 }
 NAMES = {
-    "Attacked", "Batch", "Classifier", "Costs", "Curve", "Effort", "Ideal", "Ideals", "Question", "Verdict",
-    "__version__", "attack", "batch", "certify", "curve", "ideal", "ideals", "load_model", "nearest", "read",
+    "Attacked", "Batch", "Classifier", "Costs", "Curve", "Effort", "Ideal", "Ideals", "Question",
+    "Universal", "Verdict", "__version__", "attack", "batch", "certify", "curve", "ideal", "ideals",
+    "load_model", "nearest", "read", "universal",
 } | ERRORS  # fmt: skip
-FUNCTIONS = ["attack", "batch", "certify", "curve", "ideal", "ideals", "load_model", "nearest", "read"]
+FUNCTIONS = [
+    "attack", "batch", "certify", "curve", "ideal", "ideals", "load_model", "nearest", "read", "universal",
+]  # fmt: skip
 HEAVY = ("torch", "scipy", "matplotlib", "sklearn", "onnx", "onnxruntime", "highspy", "PIL")
 
 

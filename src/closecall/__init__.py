@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from closecall.ask.ideal import Ideal, ideal
     from closecall.ask.ideals import Ideals, ideals
     from closecall.ask.nearest import certify, nearest
+    from closecall.ask.universal import universal
     from closecall.batches.batch import Batch, batch
     from closecall.encoding.encode import Costs
     from closecall.errors import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from closecall.question.question import Question
     from closecall.readers import Classifier, read
     from closecall.verdict.curve import Curve
+    from closecall.verdict.universal import Universal
     from closecall.verdict.verdict import Verdict
 
 # Whoever wants to watch a search gives this logger, or that of a room, a handler and a level.
@@ -60,6 +62,7 @@ _HOMES = {
     "Question": "closecall.question.question",
     "SolverError": "closecall.errors",
     "TrainingError": "closecall.errors",
+    "Universal": "closecall.verdict.universal",
     "UnsupportedLayerError": "closecall.errors",
     "Verdict": "closecall.verdict.verdict",
     "attack": "closecall.ask.attack",
@@ -71,6 +74,7 @@ _HOMES = {
     "load_model": "closecall.models",
     "nearest": "closecall.ask.nearest",
     "read": "closecall.readers",
+    "universal": "closecall.ask.universal",
 }
 
 __all__ = [
@@ -93,6 +97,7 @@ __all__ = [
     "Question",
     "SolverError",
     "TrainingError",
+    "Universal",
     "UnsupportedLayerError",
     "Verdict",
     "__version__",
@@ -105,6 +110,7 @@ __all__ = [
     "load_model",
     "nearest",
     "read",
+    "universal",
 ]
 
 

@@ -600,6 +600,23 @@ class CurveSteps:
 
 
 @dataclass(frozen=True)
+class Universal:
+    """One perturbation for many images (ask/universal.py, attacks/joint.py). All by trial on the zoo."""
+
+    # Of the time left: for the nearest images one by one, and for joint climbs.
+    share_for_singles: float = 0.3
+    share_for_climbs: float = 0.3
+    # Steps of a climb. An image within `near` of its goal counts no more than one at that distance, and one
+    # that is beyond its goal by `spare` is left alone.
+    steps: int = 150
+    near: float = 0.3
+    spare: float = 0.3
+    # Radii of climbs: each a share of the last success, and how many failures in a row end it.
+    next_radius: float = 0.9
+    failures: int = 3
+
+
+@dataclass(frozen=True)
 class Solvers:
     """What steers solvers beside their own parameters (solvers/)."""
 
@@ -636,6 +653,7 @@ class Settings:
     solvers: Solvers = Solvers()
     confident: Confident = Confident()
     patches: Patches = Patches()
+    universal: Universal = Universal()
     cells: Cells = Cells()
     rounding: Rounding = Rounding()
     curve: CurveSteps = CurveSteps()

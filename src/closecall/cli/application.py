@@ -25,6 +25,7 @@ HOMES = {
     "batch": "batch_stores",
     "report": "batch_stores",
     "ideal": "ideal",
+    "universal": "universal",
     "replay": "saved",
     "check": "proofs",
     "export-milp": "saved",

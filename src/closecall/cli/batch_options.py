@@ -85,6 +85,9 @@ class BatchOptions:
     ] = None
 
 
+MOST_INDEX = 10**8  # more images than any data set has, and no more numbers than fit into memory
+
+
 def read_indices(text: str | None) -> list[int] | None:
     """Numbers and ranges separated by commas, such as 0:100,205,300:400:10."""
     if text is None:
@@ -97,6 +100,8 @@ def read_indices(text: str | None) -> list[int] | None:
         ends = [int(piece) for piece in numbers]
         if len(ends) == 3 and ends[2] == 0:
             raise InputError(f"--indices cannot step by 0, as in {text!r}.")
+        if max(ends) > MOST_INDEX:
+            raise InputError(f"--indices counts up to {MOST_INDEX:,}, not to {max(ends):,}.")
         chosen += ends if len(ends) == 1 else [*range(*ends)]
     return chosen
 

@@ -29,6 +29,12 @@ class PartOfClock(Clock):
         if stage:
             self.whole.at_work = stage
 
+    def load(self, module: str) -> None:
+        """What is slow to load takes nothing of the whole's limit either."""
+        before = self.whole.began
+        self.whole.load(module)
+        self.began += self.whole.began - before
+
 
 def part_of(problem: Problem, share: float, **changed: Any) -> Problem:
     """A problem like another, but for what is changed, with a share of the time that is left.

@@ -26,6 +26,7 @@ from closecall.verdict.curve import Curve
 from closecall.verdict.curve_picture import curve_picture
 from closecall.verdict.eight_bit import encode_png, enlarge, to_steps, why_no_png
 from closecall.verdict.picture import image_picture, verdict_picture
+from closecall.verdict.universal import Universal
 from closecall.verdict.verdict import Verdict
 
 RECORD, ORIGINAL, WITNESS, PICTURE = "verdict.json", "original.npy", "witness.npy", "picture.png"
@@ -34,6 +35,7 @@ CHECKED = (ORIGINAL, WITNESS, PNG, ENLARGED)
 IDEAL, IMAGE = "ideal.json", "image.npy"
 IDEALS, SHEET = "ideals.json", "sheet.png"
 CURVE, IMAGES = "curve.json", "images.npy"
+UNIVERSAL, DELTA, ORIGINALS, PERTURBED = "universal.json", "delta.npy", "originals.npy", "perturbed.npy"
 
 
 def save_verdict(
@@ -110,6 +112,16 @@ def save_curve(
     described = {**record, "images": IMAGES, "model": located(str(record["model"]))}
     files = {IMAGES: npy_bytes(np.stack(curve.images)), PICTURE: curve_picture(curve, class_names)}
     write_files(folder, {**files, CURVE: json_bytes(described)})
+
+
+def save_universal(record: Mapping[str, Any], found: Universal, picture: bytes, folder: str | Path) -> None:
+    """Write one perturbation for many images, these before and after, and a picture of all into a folder."""
+    files = {ORIGINALS: npy_bytes(found.originals)}
+    if found.delta is not None and found.perturbed is not None:
+        files |= {DELTA: npy_bytes(found.delta), PERTURBED: npy_bytes(found.perturbed)}
+    described = {**record, "model": located(str(record["model"])), "files": list(files)}
+    contents = {**files, PICTURE: picture, UNIVERSAL: json_bytes(described)}
+    write_files(Path(folder), contents, stale=(DELTA, PERTURBED))
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], *, stale: Iterable[str] = ()) -> None:

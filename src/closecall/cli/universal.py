@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
     from closecall.verdict.universal import Universal
 
 
-@app.command()
-@grouped(without=("verbose",))
-def universal(
-    *,
-    model: o.Model,
+@dataclass(frozen=True)
+class ImagesOptions:
+    """Which images."""
+
     dataset: Annotated[
         str,
         typer.Option(
@@ -35,34 +35,39 @@ def universal(
             rich_help_panel=o.IMAGE,
             autocompletion=c.complete_dataset,
         ),
-    ],
+    ]
     indices: Annotated[
         str,
         typer.Option(
             help="Which images, counted from 0: 1 to 10, such as 1,5,9 or 0:5.", rich_help_panel=o.IMAGE
         ),
-    ],
-    split: o.SplitName = "test",
-    input_shape: o.InputShape = None,
+    ]
+    split: o.SplitName = "test"
+
+
+@dataclass(frozen=True)
+class TogetherOptions:
+    """What is asked about all of them."""
+
     norm: Annotated[
         str,
         typer.Option(
             help="l1, l2, linf or l0.", rich_help_panel=o.QUESTION, autocompletion=c.one_of(*NORM_NAMES)
         ),
-    ] = "linf",
+    ] = "linf"
     target: Annotated[
         int | None,
         typer.Option(
             help="The class that all images must be turned into; by default any but their own.",
             rich_help_panel=o.QUESTION,
         ),
-    ] = None,
+    ] = None
     most: Annotated[
         bool,
         typer.Option(
             "--most", help="Turn the most images within --radius instead of all.", rich_help_panel=o.QUESTION
         ),
-    ] = False,
+    ] = False
     radius: Annotated[
         float | None,
         typer.Option(
@@ -71,7 +76,7 @@ def universal(
             parser=o.read_amount,
             metavar="NUMBER",
         ),
-    ] = None,
+    ] = None
     margin: Annotated[
         float | None,
         typer.Option(
@@ -80,7 +85,17 @@ def universal(
             parser=o.read_amount,
             metavar="NUMBER",
         ),
-    ] = None,
+    ] = None
+
+
+@app.command()
+@grouped(without=("verbose",))
+def universal(
+    *,
+    model: o.Model,
+    place: ImagesOptions,
+    input_shape: o.InputShape = None,
+    question: TogetherOptions,
     effort: o.EffortOptions,
     output: o.OutputOptions,
 ) -> None:
@@ -90,17 +105,14 @@ def universal(
     that turns the most of them. Exit code 0: answered (at least with a perturbation and a proven interval);
     3: unresolved.
     """
-    tried = effort_of(effort)
-    asked: Asked = {"norm": norm, "target": target, "most": most, "radius": radius}  # type: ignore[typeddict-item]
-    if margin is not None:
-        asked["margin"] = margin
     from closecall.files import prepare_folder
 
-    chosen = read_indices(indices) or []
+    tried, indices = effort_of(effort), read_indices(place.indices) or []
+    asked = cast("Asked", {name: value for name, value in vars(question).items() if value is not None})
     if output.out is not None:
         prepare_folder(output.out)
-    found, names = search(model, read_shape(input_shape), (dataset, split), chosen, asked, tried)
-    tell(found, names, model, {"dataset": dataset, "split": split, "indices": chosen}, output)
+    found, names = search(model, read_shape(input_shape), (place.dataset, place.split), indices, asked, tried)
+    tell(found, names, model, {"dataset": place.dataset, "split": place.split, "indices": indices}, output)
 
 
 def search(

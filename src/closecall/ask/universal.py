@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from closecall.arrays import Vector
+from closecall.ask.capsules import check_piecewise_linear
 from closecall.ask.nearest import SAFETY, answer
 from closecall.attacks.joint import most_at_once
 from closecall.bounds.balance import balanced
@@ -141,6 +142,7 @@ def pose_together(
     """A question for each image."""
     network = classifier.network
     check_classes(network.classes)
+    check_piecewise_linear(network, "one perturbation for many images")
     pixels = [fitted(image, network.input_shape) for image in batch]
     known = (
         [classifier.predict(image) for image in pixels]

@@ -603,7 +603,9 @@ class CurveSteps:
 class Universal:
     """One perturbation for many images (ask/universal.py, attacks/joint.py). All by trial on the zoo."""
 
-    # Of the time left: for the nearest images one by one, and for joint climbs.
+    # Of the time left: for joint climbs before anything is asked, for the nearest images one by one, and for
+    # joint climbs from these.
+    share_for_first_climbs: float = 0.1
     share_for_singles: float = 0.3
     share_for_climbs: float = 0.3
     # Steps of a climb. An image within `near` of its goal counts no more than one at that distance, and one

@@ -21,7 +21,7 @@ from closecall.ask.capsules import check_piecewise_linear
 from closecall.ask.nearest import SAFETY, answer
 from closecall.attacks.joint import most_at_once
 from closecall.bounds.balance import balanced
-from closecall.clock import Clock, usable_threads
+from closecall.clock import Clock, out_of_time, usable_threads
 from closecall.errors import QueryError
 from closecall.milp import OnProgress
 from closecall.question.checks import check, check_classes, check_number, whole_number
@@ -185,6 +185,7 @@ class Asking:
         self.images = len(together.questions)
         self.single_bounds = [0.0] * self.images
         self.best: TogetherReplay | None = None
+        self.reached: Vector | None = None  # the smallest that turns all, in float64
         self.lower, self.count_bound = 0.0, self.images
         self.nodes, self.engine, self.notes = 0, "linear bounds", list(classifier.notes)
         self.why: tuple[str, ...] = ()
@@ -200,6 +201,8 @@ class Asking:
         self.keep(np.zeros(self.together.network.input_size))
         if self.settled:
             return
+        if not self.most:  # whoever stops early has something
+            self.climb_for_all([], DEFAULT.universal.share_for_first_climbs)
         starts = self.ask_singles()
         if self.settled or self.clock.left <= 0:
             return
@@ -207,7 +210,8 @@ class Asking:
             self.climb_for_most(starts)
             self.search_for_most()
         else:
-            self.search_for_all(self.climb_for_all(starts))
+            self.climb_for_all(starts, DEFAULT.universal.share_for_climbs)
+            self.search_for_all()
 
     @property
     def settled(self) -> bool:
@@ -239,7 +243,7 @@ class Asking:
         whole = PartOfClock(self.clock, DEFAULT.universal.share_for_singles)
         for place, question in enumerate(self.together.questions):
             seconds = max(1e-3, whole.left / (self.images - place))
-            effort, clock = replace(self.effort, time_limit=seconds), PartOfClock(self.clock, 1.0)
+            effort, clock = replace(self.effort, time_limit=seconds), PartOfClock(whole, 1.0)
             clock.limit = seconds
             found = answer(self.classifier, question, effort, clock, nearest=not self.most)
             self.nodes, self.engine = self.nodes + found.nodes, found.engine
@@ -261,20 +265,22 @@ class Asking:
                 return
             self.keep(most_at_once(self.together, start, until)[1])
 
-    def climb_for_all(self, starts: Sequence[Vector]) -> Vector | None:
-        """Joint climbs within smaller and smaller radii; the smallest perturbation found."""
+    def climb_for_all(self, starts: Sequence[Vector], share: float) -> None:
+        """Joint climbs within smaller and smaller radii, from the smallest perturbation known."""
         settings, together = DEFAULT.universal, self.together
-        until = self.clock.share(settings.share_for_climbs)
+        until = self.clock.share(share)
         zero, domain = np.zeros(together.network.input_size), together.domain
         widest = float(domain.norm.distance(np.maximum(-domain.lower, domain.upper)))
-        best = self.smallest_of(starts)
+        self.keep_smallest_of(starts)
+        best = self.reached
         radius = min(together.radius, max(2 * self.lower, widest / 64))
         if best is not None:
             radius = domain.distance(best) * settings.next_radius
         failures = 0
-        while failures < settings.failures and self.clock.left > 0:
+        while failures < settings.failures and not out_of_time(until):
             within = replace(together, radius=radius)
-            start = zero if best is None or failures % 2 == 0 else within.domain.pulled_inside(best)
+            from_zero = best is None or domain.sparse or failures % 2 == 0
+            start = zero if from_zero else within.domain.pulled_inside(best)
             count, delta = most_at_once(within, start, until)
             if count == self.images:
                 best, failures = self.pulled_back(delta), 0
@@ -288,21 +294,20 @@ class Asking:
                 radius = min(2 * radius, together.radius, widest)
             else:
                 failures += 1
-        return best
+        if best is not None:
+            self.reached = best
 
-    def smallest_of(self, shifts: Sequence[Vector]) -> Vector | None:
+    def keep_smallest_of(self, shifts: Sequence[Vector]) -> None:
         """Of what turns single images, and of all of it together, the smallest that turns all."""
         everything = np.sum(shifts, axis=0) if len(shifts) > 1 else None
-        found = []
+        found = [] if self.reached is None else [self.reached]
         for shift in shifts if everything is None else [*shifts, everything]:
-            delta = self.together.domain.clip(shift)
-            longest = self.together.domain.pulled_inside(1.05 * delta)
+            longest = self.together.domain.pulled_inside(self.together.domain.clip(1.05 * shift))
             if bool((self.together.slack(longest[None])[0] >= 0).all()):
                 found.append(self.pulled_back(longest))
-        best = min(found, key=self.together.domain.distance, default=None)
-        if best is not None:
-            self.keep(best)
-        return best
+        if found:
+            self.reached = min(found, key=self.together.domain.distance)
+            self.keep(self.reached)
 
     def pulled_back(self, delta: Vector) -> Vector:
         """The smallest multiple of a perturbation that still turns all images."""
@@ -317,11 +322,11 @@ class Asking:
             near, far = float(shares[reached[0]] - (shares[1] - shares[0])), float(shares[reached[0]])
         return far * delta
 
-    def search_for_all(self, start: Vector | None) -> None:
+    def search_for_all(self) -> None:
         """One search for the smallest, from what is known."""
         problem = self.problem(self.together.goal(self.images), nearest=True)
         problem.incumbent.prove(self.lower)
-        problem.incumbent.offer(start)
+        problem.incumbent.offer(self.reached)
         self.prove(self.searched(problem))
 
     def prove(self, found: Finding) -> None:

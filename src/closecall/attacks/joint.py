@@ -35,5 +35,5 @@ def most_at_once(
             weights[hardest] = 1.0 / max(settings.near, -lack) if lack < settings.spare else 0.0
         slope = input_gradient(network, values, weights[None])
         target = domain.centre + domain.furthest(slope)[0]
-        point = point + (2.0 / (step + 3.0)) * (target - point)
+        point = target if domain.sparse else point + (2.0 / (step + 3.0)) * (target - point)
     return most, best

@@ -279,8 +279,9 @@ class Asking:
         failures = 0
         while failures < settings.failures and not out_of_time(until):
             within = replace(together, radius=radius)
-            from_zero = best is None or domain.sparse or failures % 2 == 0
-            start = zero if from_zero else within.domain.pulled_inside(best)
+            start = zero
+            if best is not None and not domain.sparse and failures % 2 == 1:
+                start = within.domain.pulled_inside(best)
             count, delta = most_at_once(within, start, until)
             if count == self.images:
                 best, failures = self.pulled_back(delta), 0

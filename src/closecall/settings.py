@@ -396,6 +396,12 @@ class LinearPrograms:
     # Of the time left, for what linear bounds alone prove: enough for all bisections on the networks of the
     # zoo, a limit for larger ones.
     share_for_first_bound: float = 0.4
+    # Of the time left, for trees in L2 and L0 before batched bounds or the solver take over. Measured on
+    # `mnist-dnn1` to `mnist-dnn3`: most take a second or two, the others would take 2,000 nodes a case.
+    share_for_few_nodes: float = 0.2
+    # Columns that the linear programs of L2 have for what a network reads of the pixels: more make each of
+    # their interior-point steps dear. By trial.
+    most_readings: int = 150
     # Of its time, in which a tree over the whole distance must prove something new. On `mnist-cnn`, image 0,
     # such a tree stayed at 0.43 of 4.31 for 300 s, where smaller radii prove 1.77.
     patience: float = 0.3

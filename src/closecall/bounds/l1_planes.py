@@ -54,6 +54,8 @@ def anchor(network: Network, domain: Domain, bounds: Bounds, until: float = math
     OutOfTimeError after the perf_counter time `until`.
     """
     room = np.concatenate([domain.up[domain.up > 0], domain.down[domain.down > 0]])
+    if domain.norm.name == "l0":  # rises and falls are shares of the way
+        room = np.ones(len(room))
     planes, leads = [planes_of_pixels(domain)], {}
     lower, upper = [bounds.lower[0]], [bounds.upper[0]]
     for index, node in enumerate(network.nodes, start=1):
@@ -81,7 +83,10 @@ def anchor(network: Network, domain: Domain, bounds: Bounds, until: float = math
 def planes_of_pixels(domain: Domain) -> Planes:
     """The image itself: its rises, then its falls, where there is room for them."""
     each = np.eye(len(domain.centre))
-    slopes = np.hstack([each[:, domain.up > 0], -each[:, domain.down > 0]])
+    rises, falls = each[:, domain.up > 0], each[:, domain.down > 0]
+    if domain.norm.name == "l0":
+        rises, falls = rises * domain.up[domain.up > 0], falls * domain.down[domain.down > 0]
+    slopes = np.hstack([rises, -falls])
     return Planes(domain.centre, domain.centre, slopes, slopes)
 
 

@@ -114,19 +114,25 @@ class L2:
         return np.asarray(np.sign(rows) * np.minimum(rooms, reached))
 
     def most(self, rows: Vector, down: Vector, up: Vector, radius: float) -> Vector:
-        """a·d ≤ Σ (|a| − q)·room + ‖q‖·r for any 0 ≤ q ≤ |a|, and equal for q = min(|a|, room / t).
+        if np.isinf(radius):
+            gains, rooms = gains_and_rooms(rows, down, up)
+            return np.asarray((gains * rooms).sum(axis=1))
+        heights, slopes = self.tangents(rows, down, up, radius)
+        return np.asarray(heights + radius * slopes)
 
-        The value at the furthest shift itself would not do: where the radius ends just at the end of some
+    def tangents(self, rows: Vector, down: Vector, up: Vector, radius: float) -> tuple[Vector, Vector]:
+        """Heights and slopes: a·d ≤ height + slope·‖d‖ in the whole box, and equal at the furthest shift.
+
+        a·d ≤ Σ (|a| − q)·room + ‖q‖·‖d‖ for any 0 ≤ q ≤ |a|, and equal for q = min(|a|, room / t). The value
+        at the furthest shift itself would not do for a bound: where the radius ends just at the end of some
         room, a rounding of 10⁻¹⁶ in the radius that is left is one of 10⁻⁸ in t.
         """
         gains, rooms = gains_and_rooms(rows, down, up)
-        if np.isinf(radius):
-            return np.asarray((gains * rooms).sum(axis=1))
         steps = steps_within(gains, rooms, radius)[:, None]
         shares = np.divide(rooms, steps, out=np.full_like(rooms, np.inf), where=steps > 0)
         by_ball = np.minimum(gains, shares)
-        length = np.sqrt((by_ball**2).sum(axis=1))
-        return np.asarray(((gains - by_ball) * rooms).sum(axis=1) + radius * length)
+        heights = ((gains - by_ball) * rooms).sum(axis=1)
+        return np.asarray(heights), np.asarray(np.sqrt((by_ball**2).sum(axis=1)))
 
     def encode(self, builder: ProgramBuilder, down: Vector, up: Vector) -> Movement:
         shifts = builder.add_columns("shift", -down, up)

@@ -21,9 +21,10 @@ from closecall.search.batches import search_by_batches
 from closecall.search.capsules import bound_capsules, bound_capsules_at_once
 from closecall.search.cells import search_cells
 from closecall.search.first_bound import first_bound
-from closecall.search.lp.all_cases import settle_all_cases
+from closecall.search.lp.all_cases import settle_all_cases, settle_by_few_nodes
 from closecall.search.lp.boxes import close_boxes
 from closecall.search.lp.coming_nearer import come_nearer, step_through_regions
+from closecall.search.lp.readings import count_readings
 from closecall.search.milp import solve_basic, solve_for_costs, solve_improved, solve_rest
 from closecall.search.problem import Problem
 
@@ -101,6 +102,7 @@ ENGINES: dict[str, Engine] = {
     "linear regions": step_through_regions,
     "climbs": come_nearer,
     "linear programs": settle_all_cases,
+    "linear programs, shortly": settle_by_few_nodes,
     "boxes": close_boxes,
     "batched bounds, shortly": search_by_short_batches,
     "batched bounds, for half of the time": search_by_batches_for_half,
@@ -131,9 +133,8 @@ def has_budget(problem: Problem) -> bool:
     return problem.domain.budget is not None
 
 
-def suits_solver(problem: Problem) -> bool:
-    norm = problem.domain.norm.name
-    return norm == "l0" or (norm == "l2" and is_small(problem))
+def counts_pixels(problem: Problem) -> bool:
+    return problem.domain.norm.name == "l0"
 
 
 def open_units(problem: Problem) -> int:
@@ -148,9 +149,21 @@ def has_few_open_units(problem: Problem) -> bool:
     return open_units(problem) <= problem.settings.auto.units_for_cuts
 
 
+def has_hardly_any_open_units(problem: Problem) -> bool:
+    return open_units(problem) <= problem.settings.auto.units_for_lps
+
+
 def suits_lps(problem: Problem) -> bool:
     norm = problem.domain.norm.name
     return (norm == "l1" and has_few_open_units(problem)) or (norm == "linf" and is_small(problem))
+
+
+def suits_readings(problem: Problem) -> bool:
+    """In L2, a network that reads little of its pixels within the incumbent's distance."""
+    if problem.domain.norm.name != "l2" or not has_hardly_any_open_units(problem):
+        return False
+    network = problem.within(problem.incumbent.distance).network
+    return count_readings(network) <= problem.settings.lp.most_readings
 
 
 def suits_boxes(problem: Problem) -> bool:
@@ -216,9 +229,17 @@ TABLE = (
         "two norms at once: a solver takes both as they are",
     ),
     Plan(
-        suits_solver,
-        ("linear bounds", "attack", "first bound", "solver"),
-        "L0 has no linear distance, and L2 on a small network is quickest as it is",
+        counts_pixels,
+        ("linear bounds", "attack", "first bound"),
+        "what is cheap first",
+        then=(
+            Plan(
+                has_hardly_any_open_units,
+                ("linear programs, shortly", "solver"),
+                "few units: a tree over their phases and the pixels that may change",
+            ),
+            Plan(always, ("solver",), "L0 has no linear distance: a solver takes it as it is"),
+        ),
     ),
     Plan(
         asks_about_a_box,
@@ -234,6 +255,11 @@ TABLE = (
                 suits_lps,
                 ("linear programs", "solver"),
                 "few units: a linear program for each node of a tree gives the strongest bounds",
+            ),
+            Plan(
+                suits_readings,
+                ("linear programs, shortly", "batched bounds", "solver"),
+                "few readings of the pixels: a tree with the exact distance at each node closes most of them",
             ),
             BOXES_AT_ONCE,
             Plan(

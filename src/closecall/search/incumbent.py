@@ -136,6 +136,16 @@ class Incumbent:
         nothing = math.isinf(self.distance) and radius >= self.domain.radius
         return math.inf if nothing else min(radius, self.wanted)
 
+    def proves_count(self, count: float) -> float:
+        """What it proves in L0 that fewer pixels than these will not do.
+
+        So many may well do: where the domain ends there, it is not yet proven that none of its images does.
+        """
+        radius = self.domain.radius
+        if math.isinf(self.distance) and count > radius:
+            return math.inf
+        return count if count != radius else float(np.nextafter(count, 0.0))
+
     def tell(self) -> None:
         """Show the interval as it is proven."""
         self.show(self.lower, self.distance, self.statistics.nodes)

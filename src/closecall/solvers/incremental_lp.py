@@ -216,7 +216,7 @@ class WarmProgram:
             if status == "cutoff" and self.safe_bound() >= cutoff:
                 return False
             costs = self.reduced_costs(self.duals(), self.objective)
-        wanting = np.flatnonzero((self._place < 0) & (costs < -PRICED))
+        wanting = np.flatnonzero((self._place < 0) & (costs < -PRICED) & (self.lower < self.upper))
         return self._append(wanting[np.argsort(costs[wanting])[: DEFAULT.solvers.more_lazy_columns]])
 
     def _append(self, columns: Indices) -> bool:

@@ -46,7 +46,7 @@ class Search:
     def look(self, values: np.ndarray) -> float:
         entries = self.relaxation.entries
         shares = values[entries.gap] / entries.most
-        if max(shares[members].min() for members in self.relaxation.members) <= 1e-8:
+        if max(shares[members].min() for members in self.relaxation.branches.members) <= 1e-8:
             self.best = min(self.best, float(self.relaxation.program.objective @ values))
         return self.best
 

@@ -29,6 +29,17 @@ def settle_all_cases(problem: Problem) -> None:
     prove_by_radii(problem, problem.settings.lp_radii, cases.attempt, lower=cases.lower)
 
 
+def settle_by_few_nodes(problem: Problem) -> None:
+    """Search each case over the whole distance, up to the first that a share of the time leaves open."""
+    settings, clock, cases = problem.settings.lp, problem.clock, AllCases(problem)
+    until = clock.share(settings.share_for_few_nodes)
+    cases.order = likely_first(problem)
+    for case in cases.order:
+        cases.settle_one(Trial(case, math.inf, problem.incumbent.proven[case], math.inf, until))
+        if case in cases.lacking(math.inf) or cases.over:
+            break
+
+
 class AllCases:
     """The order of the cases, and how many seconds each took the last time, infinity if in vain."""
 

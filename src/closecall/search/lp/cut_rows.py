@@ -71,7 +71,7 @@ class CutRows:
         """The cuts that an LP's point breaks."""
         relaxation = self.relaxation
         here = np.where(self.column >= 0, values[self.column], ranges[0])
-        first = np.array([members[0] for members in relaxation.members], dtype=np.int64)
+        first = np.array([members[0] for members in relaxation.branches.members], dtype=np.int64)
         cuts: list[Cut] = []
         for reader in np.unique(relaxation.reader[first]):
             mine = first[relaxation.reader[first] == reader]

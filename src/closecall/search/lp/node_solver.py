@@ -16,11 +16,14 @@ from dataclasses import replace
 import numpy as np
 
 from closecall.arrays import Vector
-from closecall.search.lp.open_nodes import Box, OpenNode, OpenNodes, Parent, Picks
+from closecall.search.lp.branches import Picks
+from closecall.search.lp.nearest_point import NearestPoint
+from closecall.search.lp.open_nodes import Box, OpenNode, OpenNodes, Parent
 from closecall.search.lp.pseudo_costs import PseudoCosts
+from closecall.search.lp.readings import Tangents
 from closecall.search.lp.relaxation import Relaxation
 from closecall.settings import LinearPrograms
-from closecall.solvers.incremental_lp import Basis, WarmProgram
+from closecall.solvers.incremental_lp import Basis, WarmStatus
 
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
 BEYOND = 1e-8  # of the cutoff: where HiGHS may stop, so that its rounding does not spoil the proof
@@ -41,9 +44,11 @@ class NodeSolver:
         self.relaxation = relaxation
         self.open_nodes = open_nodes
         self.gains = gains
-        self.program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
+        self.program = relaxation.warm()
+        self.tangents = relaxation.tangents
+        self.nearest_point = None if self.tangents is None else nearest_point(relaxation, self.tangents)
         self._box: Box | None = None
-        fewer = max(1, settings.trials_of_all // max(1, relaxation.choices))
+        fewer = max(1, settings.trials_of_all // max(1, relaxation.branches.count))
         self.reliable = min(settings.reliable_after, fewer)
 
     @property
@@ -73,8 +78,7 @@ class NodeSolver:
         while True:
             self._fix(node.picks)
             self.open_nodes.count()
-            left = max(self.settings.least_seconds, deadline - time.perf_counter())
-            status, value, values = self.program.solve(cutoff=self.beyond, seconds=left)
+            status, value, values = self._solve(deadline)
             if status == "limit":
                 self.open_nodes.push(node)
                 return None
@@ -85,7 +89,7 @@ class NodeSolver:
             bound = max(node.bound, self.program.safe_bound())
             if bound >= self.open_nodes.cutoff:
                 return None
-            shares = self._shares(values)
+            shares = self.relaxation.branches.shares(values)
             openness = self.gains.openness(shares, node.picks)
             self.open_nodes.offer(values)
             if bound >= self.open_nodes.cutoff:
@@ -102,6 +106,22 @@ class NodeSolver:
             if forced < 0:
                 return self._split(OpenNode(bound, node.number, node.picks, None), choice, shares, value)
             node = OpenNode(bound, node.number, picked(node.picks, choice, forced), None)
+
+    def _solve(self, deadline: float) -> tuple[WarmStatus, float, Vector | None]:
+        """Minimise; in L2 again with the tangent at the nearest point, by which the node is judged."""
+        self.relaxation.sharpen(self.program)
+        left = max(self.settings.least_seconds, deadline - time.perf_counter())
+        status, value, values = self.program.solve(cutoff=self.beyond, seconds=left)
+        if values is None or self.nearest_point is None or self.tangents is None:
+            return status, value, values
+        found = self.nearest_point.solve(self.program.lower, self.program.upper, self.beyond)
+        if self.tangents.place(found.multipliers, found.length, values):
+            self.relaxation.sharpen(self.program)
+            left = max(self.settings.least_seconds, deadline - time.perf_counter())
+            status, value, values = self.program.solve(cutoff=self.beyond, seconds=left)
+        if values is not None:
+            values = np.concatenate([found.values if found.close else values, found.shift])
+        return status, value, values
 
     def _learn_from(self, node: OpenNode, status: str, value: float) -> None:
         if node.parent is None:
@@ -120,17 +140,11 @@ class NodeSolver:
             self.open_nodes.leave(node.bound)
 
     def _fix(self, picks: Picks) -> None:
-        entries, box = self.relaxation.entries, self.open_nodes.box
+        box = self.open_nodes.box
         if box is not None and box is not self._box:
             self.program.set_column_bounds(np.arange(len(box.lower)), box.lower, box.upper)
             self._box = box
-        upper = entries.most.copy()
-        upper[picks[picks >= 0]] = 0.0
-        self.program.set_column_bounds(entries.gap, np.zeros(len(upper)), upper)
-
-    def _shares(self, values: Vector) -> Vector:
-        entries = self.relaxation.entries
-        return np.asarray(np.maximum(values[entries.gap], 0.0) / entries.most)
+        self.relaxation.branches.fix(self.program, picks)
 
     def _choose(
         self, node: OpenNode, value: float, shares: Vector, openness: Vector, deadline: float
@@ -144,7 +158,7 @@ class NodeSolver:
         for choice in order:
             if time.perf_counter() > deadline:  # trials of a large program take longer than most searches
                 break
-            members = self.relaxation.members[choice]
+            members = self.relaxation.branches.members[choice]
             score = float(scores[choice])
             if self.gains.trials[members].min() < self.reliable:
                 basis = self.program.get_basis() if basis is None else basis
@@ -180,7 +194,7 @@ class NodeSolver:
 
     def _split(self, node: OpenNode, choice: int, shares: Vector, value: float) -> OpenNode:
         """One child for each entry of the choice; go on with the entry of the smallest share."""
-        members = self.relaxation.members[choice]
+        members = self.relaxation.branches.members[choice]
         order = members[np.argsort(shares[members])]
         basis = self.program.get_basis()
         children = []
@@ -191,6 +205,10 @@ class NodeSolver:
         for child in children[1:]:
             self.open_nodes.push(child)
         return replace(children[0], basis=None)
+
+
+def nearest_point(relaxation: Relaxation, tangents: Tangents) -> NearestPoint:
+    return NearestPoint(relaxation.program, tangents.readings, tangents.domain)
 
 
 def picked(picks: Picks, choice: int, entry: int) -> Picks:

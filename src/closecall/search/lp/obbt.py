@@ -37,7 +37,7 @@ def tighten(
     Without `everything`, units whose choice is made at the relaxation's optimum are passed over. A bound that
     some point comes near to, by a share `reached` of its width, is left alone.
     """
-    program = WarmProgram(relaxation.program, lazy=relaxation.lazy)
+    program = relaxation.warm()
     status, _, values = program.solve(seconds=max(0.0, deadline - time.perf_counter()))
     if status != "optimal" or values is None:
         return Tightened(bounds, empty=status == "infeasible" and program.farkas_proves_infeasible())

@@ -26,11 +26,13 @@ from closecall.clock import out_of_time
 from closecall.network import Network
 from closecall.question.domain import Domain
 from closecall.question.goal import Case, Goal
+from closecall.question.norms import CHANGED
 from closecall.search.incumbent import Incumbent
 from closecall.search.lp.coming_nearer import climbs_pay, come_nearer
 from closecall.search.lp.obbt import open_width, tighten
+from closecall.search.lp.readings import Readings, Tangents, readings_of
 from closecall.search.lp.region_descent import RegionDescent, picks_at
-from closecall.search.lp.relaxation import Relaxation, relax
+from closecall.search.lp.relaxation import Relaxation, relax, relax_by_readings, relax_counting
 from closecall.search.lp.tree import Tree
 from closecall.search.problem import Problem
 from closecall.settings import LinearPrograms, Sizes
@@ -51,14 +53,23 @@ class LocalModel:
     def anchored(self) -> Anchored:
         return anchor(self.network, self.domain, self.bounds, self.until)
 
+    @cached_property
+    def readings(self) -> Readings:
+        return readings_of(self.network, self.domain.centre)
+
     def relaxed(self, case: Case, bounds: Bounds) -> Relaxed:
         """The relaxation; in L1 with planes that are exact at the original, and the bounds they tighten."""
         domain = self.domain
-        if domain.norm.name != "l1" or not np.isfinite(domain.radius) or crowded(self.network, self.sizes):
-            return Relaxed(relax(self.network, domain, case, bounds), bounds)
+        if domain.norm.name == "l2":
+            tangents = Tangents(self.readings, domain)
+            return Relaxed(relax_by_readings(case, bounds, tangents), bounds)
+        make = relax_counting if domain.norm.name == "l0" else relax
+        anchors = domain.norm.name in ("l0", "l1") and 0 < domain.radius < np.inf
+        if not anchors or crowded(self.network, self.sizes):
+            return Relaxed(make(self.network, domain, case, bounds, {}), bounds)
         same = bounds is self.bounds
         anchored = self.anchored if same else anchor(self.network, domain, bounds, self.until)
-        return Relaxed(relax(self.network, domain, case, anchored.bounds, anchored.leads), anchored.bounds)
+        return Relaxed(make(self.network, domain, case, anchored.bounds, anchored.leads), anchored.bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +100,8 @@ class Kept:
     def walk(self, case: int, network: Network, relaxation: Relaxation, deadline: float) -> None:
         """Go on from the incumbent through linear regions, unless that was in vain before."""
         incumbent = self.problem.incumbent
-        if incumbent.witness is not self._walked_from:
+        walks = self.problem.domain.norm.name in ("l1", "linf")
+        if walks and incumbent.witness is not self._walked_from:
             with self.problem.clock.stage("walk"):
                 descend(self.problem, case, network, relaxation, deadline)
             self._walked_from = incumbent.witness
@@ -131,11 +143,18 @@ class CaseSearch:
         self.problem = kept.problem
         self.incumbent: Incumbent = self.problem.incumbent
         self.settings = self.problem.settings.lp
+        self.counts = self.problem.domain.norm.name == "l0"
 
     @property
     def aim(self) -> float:
-        """What is left of the radius to be proven."""
-        return min(self.trial.radius, self.incumbent.wanted)
+        """What is left of the radius to be proven; whole pixels in L0."""
+        aim = min(self.trial.radius, self.incumbent.wanted)
+        return float(np.floor(aim)) if self.counts and np.isfinite(aim) else aim
+
+    @property
+    def cutoff(self) -> float:
+        """What a node must be above: in L0 a hair more than the aim is one pixel more."""
+        return self.aim + CHANGED if self.counts else self.aim
 
     @property
     def proven(self) -> float:
@@ -150,7 +169,7 @@ class CaseSearch:
                 model = self.kept.within(aim)
                 case = model.goal.cases[self.trial.case]
                 if excluded(model.network, model.domain, case, model.bounds):
-                    self.prove(self.incumbent.proves(aim))
+                    self.prove_all(aim)
                     return True
                 known = model.relaxed(case, model.bounds)
             if aim >= self.incumbent.wanted:
@@ -159,7 +178,7 @@ class CaseSearch:
                     continue
             grown = self.grow_further(model, known)
             if grown.end == "done":
-                self.prove(min(self.incumbent.proves(aim), grown.unproven))
+                self.prove_all(aim, grown.unproven)
                 return True
             if grown.end != "nearer":
                 return False
@@ -181,10 +200,21 @@ class CaseSearch:
         return self.grow(tree if tighter is known else self.plant(model, tighter.relaxation), None)
 
     def prove(self, lower: float) -> None:
+        if self.counts:
+            lower = self.incumbent.proves_count(float(np.ceil(max(lower, 0.0) - CHANGED)))
         self.incumbent.prove(lower, self.trial.case)
+
+    def prove_all(self, aim: float, unproven: float = np.inf) -> None:
+        """Nothing lies within the aim, unless it is above what was left without a proof."""
+        if self.counts:
+            self.prove(aim + 1.0 if unproven > aim + CHANGED else unproven)
+        else:
+            self.prove(min(self.incumbent.proves(aim), unproven))
 
     def is_much_nearer(self, aim: float) -> bool:
         """Whether the incumbent has come so much nearer that tighter bounds pay."""
+        if self.counts:
+            return self.aim < aim
         return self.incumbent.wanted < self.settings.start_anew * aim
 
     def tightened(self, model: LocalModel, known: Relaxed, until: float) -> Relaxed | None:
@@ -215,12 +245,12 @@ class CaseSearch:
         case, network = model.goal.cases[self.trial.case], model.network
 
         def on_point(values: Vector) -> float:
-            image = model.domain.clip(relaxation.pixels.at(values))
+            image = model.domain.clip(relaxation.image(values))
             if nearly_reached(network, case, image, self.settings):
                 self.incumbent.offer_beyond(image)
-            return self.aim
+            return self.cutoff
 
-        return Tree(relaxation, self.aim, on_point, self.incumbent.statistics, self.settings)
+        return Tree(relaxation, self.cutoff, on_point, self.incumbent.statistics, self.settings)
 
     def grow(self, tree: Tree, nodes: int | None) -> Grown:
         """Search a tree: so many nodes, or until nothing that matters is open in it."""

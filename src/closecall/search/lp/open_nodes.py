@@ -9,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closecall.arrays import Vector
 from closecall.search.incumbent import Statistics
+from closecall.search.lp.branches import Picks
 from closecall.solvers.incremental_lp import Basis
-
-Picks = NDArray[np.int32]  # for each choice the entry picked, −1 while it is open
 
 # Called with the points of LPs that may be incumbents; gives back the cutoff from now on.
 OnPoint = Callable[[Vector], float]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closecall.arrays import Vector
-from closecall.search.lp.open_nodes import Picks
+from closecall.search.lp.branches import Picks
 from closecall.search.lp.relaxation import Relaxation
 
 LEAST_GAIN = 1e-6
@@ -16,9 +16,9 @@ class PseudoCosts:
     """How much the bound rose for each entry when its gap was closed, per share of gap closed."""
 
     def __init__(self, relaxation: Relaxation) -> None:
-        count = len(relaxation.entries.choice)
-        self.order = np.argsort(relaxation.entries.choice, kind="stable")  # entries, choice by choice
-        self.starts = np.flatnonzero(np.diff(relaxation.entries.choice[self.order], prepend=-1))
+        count = len(relaxation.branches.choice)
+        self.order = np.argsort(relaxation.branches.choice, kind="stable")  # entries, choice by choice
+        self.starts = np.flatnonzero(np.diff(relaxation.branches.choice[self.order], prepend=-1))
         self.sums = np.zeros(count)
         self.trials = np.zeros(count)
         self.last = np.zeros(count)

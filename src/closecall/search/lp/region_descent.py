@@ -12,7 +12,7 @@ import numpy as np
 
 from closecall.arrays import Vector
 from closecall.network import Network
-from closecall.search.lp.open_nodes import Picks
+from closecall.search.lp.branches import Picks
 from closecall.search.lp.relaxation import Relaxation
 from closecall.solvers.incremental_lp import WarmProgram
 

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from closecall.arrays import Indices
+from closecall.arrays import Indices, Vector
 from closecall.bounds import Bounds
 from closecall.encoding.encode import hardest_row
 from closecall.milp import Milp
@@ -27,6 +27,12 @@ from closecall.network import Network
 from closecall.network.layers.planes import Lead
 from closecall.question.domain import Domain
 from closecall.question.goal import Case
+from closecall.question.norms import total
+from closecall.search.lp.branches import Branches, PixelBranches, PixelColumns
+from closecall.search.lp.readings import Tangents
+from closecall.solvers.incremental_lp import WarmProgram
+
+NO_SHARE = 1e-9  # of a pixel's way, as LPs round it: none
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +50,87 @@ class Relaxation:
     reader: Indices
     choices: int
     lazy: Indices  # columns that are 0 in most solutions
+    tangents: Tangents | None = None  # in L2: of the distance that the first columns take
+    pixel_columns: PixelColumns | None = None  # in L0
+
+    def image(self, values: Vector) -> Vector:
+        """The image that a point stands for."""
+        if self.pixel_columns is not None:
+            return self.pixels.at(np.where(values > NO_SHARE, values, 0.0))
+        if self.tangents is None:
+            return self.pixels.at(values)
+        return np.asarray(self.tangents.domain.centre + values[self.program.columns :])
+
+    def warm(self) -> WarmProgram:
+        """The program ready to be solved again and again, with all tangents placed so far."""
+        program = WarmProgram(self.program, lazy=self.lazy)
+        self.sharpen(program)
+        return program
+
+    def sharpen(self, program: WarmProgram) -> None:
+        """Add the tangents that were placed since a program was made, or last sharpened."""
+        first = program.rows - self.program.rows
+        if self.tangents is not None and len(self.tangents.placed) > first:
+            rows, heights = self.tangents.rows(first, program.columns)
+            program.add_rows(rows, np.full(len(heights), -np.inf), heights)
 
     @cached_property
-    def members(self) -> tuple[Indices, ...]:
-        """The entries of each choice."""
-        order = np.argsort(self.entries.choice, kind="stable")
-        starts = np.flatnonzero(np.diff(self.entries.choice[order], prepend=-1))
-        return tuple(np.split(order, starts[1:])) if len(order) else ()
+    def branches(self) -> Branches:
+        if self.pixel_columns is None:
+            return Branches(self.entries, self.choices)
+        return PixelBranches(self.entries, self.choices, self.pixel_columns)
+
+
+def relax_by_readings(case: Case, bounds: Bounds, tangents: Tangents) -> Relaxation:
+    """The network over a domain of norm L2, with the case to be reached: its readings and the distance."""
+    readings, domain = tangents.readings, tangents.domain
+    builder = ProgramBuilder()
+    known = readings.bounds(domain, bounds)
+    start = readings.start
+    pixels = builder.add_columns("reading", known.lower[0] - start, known.upper[0] - start)
+    pixels = pixels + Expression.constants(start)
+    builder.add_columns("distance", np.zeros(1), np.array([domain.radius]))
+    scores, readers = add_choices(builder, readings.network, pixels, known, {})
+    builder.add_rows(scores.mapped(case.matrix), case.threshold, np.inf)
+    objective = np.zeros(builder.width)
+    objective[len(pixels)] = 1.0
+    choices = joined(builder.choices, readings.network, readers)
+    nothing_lazy = np.zeros(0, dtype=np.int64)
+    return Relaxation(builder.build(objective), pixels, *choices, nothing_lazy, tangents)
+
+
+def relax_counting(
+    network: Network, domain: Domain, case: Case, bounds: Bounds, leads: dict[int, Lead]
+) -> Relaxation:
+    """The network over a domain of norm L0, with the case to be reached: each part of a way pays its share.
+
+    A pixel that moves by a share z of its way counts z, up or down: no more than the 1 that it counts in L0.
+    """
+    builder = ProgramBuilder()
+    can_rise, can_fall = np.flatnonzero(domain.up > 0), np.flatnonzero(domain.down > 0)
+    ways = len(can_rise) + len(can_fall)
+    paid = builder.add_columns("share", np.zeros(ways), np.ones(ways))
+    free = builder.add_columns("free share", np.zeros(ways), np.zeros(ways))
+    fixed = builder.add_columns("count", np.zeros(1), np.zeros(1))
+    rooms = np.concatenate([domain.up[can_rise], -domain.down[can_fall]])
+    pixel = np.concatenate([can_rise, can_fall])
+    spread = csr_array((rooms, (pixel, np.arange(ways))), shape=(len(domain.up), ways))
+    pixels = (paid + free).mapped(spread) + Expression.constants(domain.centre)
+    count = total(paid) + fixed
+    builder.add_rows(count, -np.inf, domain.radius)
+    twice = {
+        node: Lead(lead.leader, lead.offset, np.hstack([lead.rise, lead.rise]))
+        for node, lead in leads.items()
+    }
+    scores, readers = add_choices(builder, network, pixels, bounds, twice)
+    builder.add_rows(scores.mapped(case.matrix), case.threshold, np.inf)
+    objective = np.zeros(builder.width)
+    objective[:ways], objective[2 * ways] = 1.0, 1.0
+    columns = PixelColumns(
+        np.unique(pixel, return_inverse=True)[1], np.arange(ways), ways + np.arange(ways), 2 * ways
+    )
+    choices = joined(builder.choices, network, readers)
+    return Relaxation(builder.build(objective), pixels, *choices, np.arange(2 * ways), pixel_columns=columns)
 
 
 def relax(

@@ -35,7 +35,7 @@ class Tree:
         settings: LinearPrograms = DEFAULT.lp,
     ) -> None:
         self.relaxation, self.settings = relaxation, settings
-        self.open_nodes = OpenNodes(relaxation.choices, cutoff, on_point, statistics)
+        self.open_nodes = OpenNodes(relaxation.branches.count, cutoff, on_point, statistics)
         self.gains = PseudoCosts(relaxation)
         self._ready: list[NodeSolver] = []
 

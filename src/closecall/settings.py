@@ -399,8 +399,10 @@ class LinearPrograms:
     # Of the time left, for trees in L2 and L0 before batched bounds or the solver take over. Measured on
     # `mnist-dnn1` to `mnist-dnn3`: most take a second or two, the others would take 2,000 nodes a case.
     share_for_few_nodes: float = 0.2
-    # Columns that the linear programs of L2 have for what a network reads of the pixels: more make each of
-    # their interior-point steps dear. By trial.
+    # What the linear programs of L2 are for: so many open units, and columns for what the network reads of
+    # its pixels. `mnist-dnn1` to `mnist-dnn3` have up to 32 and 20, and 2,000 nodes close a case with 32; on
+    # `mnist-50x2` they only took time from batched bounds.
+    units_for_readings: int = 40
     most_readings: int = 150
     # Of its time, in which a tree over the whole distance must prove something new. On `mnist-cnn`, image 0,
     # such a tree stayed at 0.43 of 4.31 for 300 s, where smaller radii prove 1.77.

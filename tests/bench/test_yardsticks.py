@@ -19,6 +19,7 @@ def test_every_yardstick_can_be_asked() -> None:
         "paper",
         "gurobi",
         "highs",
+        "norms",
         "cnn",
         "robust",
         "wide",

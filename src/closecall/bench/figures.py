@@ -23,6 +23,7 @@ TITLES = {
     "paper": "The paper's networks, L1:\nauto and the paper's two models",
     "gurobi": "The same questions:\nauto and the tight model in Gurobi",
     "highs": "The same questions:\nauto and the tight model in free solvers",
+    "norms": "The paper's smallest networks, L2 and L0:\nauto and the tight model in HiGHS and Gurobi",
     "cnn": "Convolutional networks:\nauto, the nearest image of any other class",
     "robust": "A CNN trained to be proven, L∞:\nauto and Gurobi on the same boxes",
     "wide": "mnistfc of VNN-COMP, 256 units a layer:\nauto, two threads",

@@ -118,6 +118,20 @@ YARDSTICKS: dict[str, Yardstick] = {
             quick_images=1,
         ),
         Yardstick(
+            "norms",
+            "The three smallest networks of the paper, the nearest image of any other class in L2 and L0: "
+            "`auto` beside HiGHS's and Gurobi's own search on the model of `milp`. Gurobi's free licence "
+            "takes no quadratic objective of this size, so L2 is left out for it.",
+            (
+                Contender("auto", "highs", 60, 20),
+                Contender("milp", "highs", 10, 10),
+                Contender("milp", "gurobi", 10, 10),
+            ),
+            (Family(PAPER_NETWORKS[:3], norm="l2"), Family(PAPER_NETWORKS[:3], norm="l0")),
+            images=5,
+            quick_images=1,
+        ),
+        Yardstick(
             "cnn",
             "Convolutional networks, the nearest image of any other class, two of them trained to be proven.",
             (Contender("auto", "highs", 300, 40),),

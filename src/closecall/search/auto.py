@@ -133,6 +133,10 @@ def has_budget(problem: Problem) -> bool:
     return problem.domain.budget is not None
 
 
+def is_small_in_l2(problem: Problem) -> bool:
+    return problem.domain.norm.name == "l2" and is_small(problem)
+
+
 def counts_pixels(problem: Problem) -> bool:
     return problem.domain.norm.name == "l0"
 
@@ -160,10 +164,11 @@ def suits_lps(problem: Problem) -> bool:
 
 def suits_readings(problem: Problem) -> bool:
     """In L2, a network that reads little of its pixels within the incumbent's distance."""
-    if problem.domain.norm.name != "l2" or not has_hardly_any_open_units(problem):
+    settings = problem.settings.lp
+    if problem.domain.norm.name != "l2" or open_units(problem) > settings.units_for_readings:
         return False
     network = problem.within(problem.incumbent.distance).network
-    return count_readings(network) <= problem.settings.lp.most_readings
+    return count_readings(network) <= settings.most_readings
 
 
 def suits_boxes(problem: Problem) -> bool:
@@ -199,6 +204,16 @@ MILP = (
     Plan(always, ("linear bounds", "attack", "first bound", "solver"), "asked for"),
 )
 
+SOLVER_IN_L2 = Plan(
+    is_small_in_l2,
+    ("first bound", "solver"),
+    "few pixels: a solver takes L2 as it is",
+)
+BATCHES = Plan(
+    always,
+    ("batched bounds", "solver"),
+    "many units: thousands of loose bounds in the time of one linear program",
+)
 BOXES_AT_ONCE = Plan(
     suits_boxes_at_once,
     ("boxes", "solver"),
@@ -258,9 +273,11 @@ TABLE = (
             ),
             Plan(
                 suits_readings,
-                ("linear programs, shortly", "batched bounds", "solver"),
+                ("linear programs, shortly",),
                 "few readings of the pixels: a tree with the exact distance at each node closes most of them",
+                then=(SOLVER_IN_L2, BATCHES),
             ),
+            SOLVER_IN_L2,
             BOXES_AT_ONCE,
             Plan(
                 suits_climbs,
@@ -269,11 +286,7 @@ TABLE = (
                 then=(BOXES_AT_ONCE, CLIMBS),
             ),
             replace(BATCHES_THEN_BOXES, applies=suits_boxes),
-            Plan(
-                always,
-                ("batched bounds", "solver"),
-                "many units: thousands of loose bounds in the time of one linear program",
-            ),
+            BATCHES,
         ),
     ),
 )

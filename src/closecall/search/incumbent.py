@@ -142,7 +142,7 @@ class Incumbent:
         So many may well do: where the domain ends there, it is not yet proven that none of its images does.
         """
         radius = self.domain.radius
-        if math.isinf(self.distance) and count > radius:
+        if math.isinf(self.distance) and (count > radius or math.isinf(count)):
             return math.inf
         return count if count != radius else float(np.nextafter(count, 0.0))
 

@@ -21,6 +21,7 @@ from closecall.readers import Classifier, read
 from closecall.readers.classifier import SINGLE
 from closecall.search.auto import attack
 from closecall.search.batches import search_by_batches
+from closecall.search.lp.all_cases import settle_by_few_nodes
 from closecall.search.lp.boxes import close_boxes
 from closecall.search.problem import Problem
 from closecall.settings import DEFAULT, Settings
@@ -168,6 +169,8 @@ def askers(
     asked |= {f"milp ({solver})": by_method("milp", solver) for solver in solvers if solver != "highs"}
     if norm != "l0" and liar.seed // len(NORMS) % BATCHES_EVERY == 0:
         asked["batched bounds"] = by_engine(lambda problem: search_by_batches(problem, SECONDS_FOR_BATCHES))
+    if norm in ("l2", "l0"):
+        asked["linear programs"] = by_engine(settle_by_few_nodes)
     if norm == "linf":
         asked["boxes"] = by_engine(close_boxes)
         asked["boxes, with cuts in every layer"] = by_engine(close_boxes, CUTS_IN_EVERY_LAYER)

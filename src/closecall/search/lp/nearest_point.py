@@ -24,10 +24,11 @@ STEPS = 40  # fifteen to twenty are usual
 # By how much rows may be missed and primal and dual values differ, as shares of them, where no more steps are
 # taken, and for the point to be of use: rounding often ends the steps between.
 CLOSEST, CLOSE = 1e-9, 1e-5
-LEAST = 1e-9  # of a squared distance
+LEAST = 1e-6  # squared distance below which nothing is told apart
 BACK = 0.995  # of the way to the nearest bound
 NARROW = 1e-9  # a column with less room counts as fixed
-DAMPING = 1e-14
+DAMPING = 1e-12
+REFINEMENTS = 2
 SHORTEST = 1e-10  # of a step
 
 
@@ -135,14 +136,16 @@ class InteriorPoint:
         bound = self.below - self.above - np.where(self.curved, self.point, 0.0)
         lacking = self.transposed(self.multipliers) + bound
         share = 1.0 / (self.below / low + self.above / high + self.curved)
+        square = self._square(share)
+        damped = square + DAMPING * np.diag(np.diag(square) + float(np.trace(square)) / len(square))
         try:
-            factor = cho_factor(self._square(share))
+            factor = cho_factor(damped)
         except (LinAlgError, ValueError):
             return False
 
         def direction(down: Vector, up: Vector) -> tuple[Vector, Vector, Vector, Vector]:
             right = lacking + (down / low - self.below) - (up / high - self.above)
-            y = cho_solve(factor, missing - self.times(share * right), check_finite=False)
+            y = refined(square, factor, missing - self.times(share * right))
             x = share * (self.transposed(y) + right)
             below, above = (down - self.below * x) / low, (up + self.above * x) / high
             return x, y, below - self.below, above - self.above
@@ -168,8 +171,15 @@ class InteriorPoint:
     def _square(self, share: Vector) -> Vector:
         square = (self.rows * share[self.pixels :]) @ self.rows.T
         square[: self.readings, : self.readings] += (self.matrix * share[: self.pixels]) @ self.matrix.T
-        square[np.diag_indices(len(square))] += DAMPING * float(np.trace(square)) / max(1, len(square))
         return np.asarray(square)
+
+
+def refined(square: Vector, factor: tuple[Vector, bool], right: Vector) -> Vector:
+    """square⁻¹·right by a factor that is a little off."""
+    solution = cho_solve(factor, right, check_finite=False)
+    for _ in range(REFINEMENTS):
+        solution = solution + cho_solve(factor, right - square @ solution, check_finite=False)
+    return np.asarray(solution)
 
 
 def furthest(values: Vector, change: Vector) -> float:

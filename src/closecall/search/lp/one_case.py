@@ -207,6 +207,7 @@ class CaseSearch:
     def prove_all(self, aim: float, unproven: float = np.inf) -> None:
         """Nothing lies within the aim, unless it is above what was left without a proof."""
         if self.counts:
+            aim = min(aim, self.aim)  # an image may have been found on the way
             self.prove(aim + 1.0 if unproven > aim + CHANGED else unproven)
         else:
             self.prove(min(self.incumbent.proves(aim), unproven))

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from closecall.arrays import Indices, Vector
+from closecall.arrays import OUTWARD, Indices, Vector
 from closecall.bounds import Bounds
 from closecall.encoding.encode import hardest_row
 from closecall.milp import Milp
@@ -89,7 +89,8 @@ def relax_by_readings(case: Case, bounds: Bounds, tangents: Tangents) -> Relaxat
     start = readings.start
     pixels = builder.add_columns("reading", known.lower[0] - start, known.upper[0] - start)
     pixels = pixels + Expression.constants(start)
-    builder.add_columns("distance", np.zeros(1), np.array([domain.radius]))
+    farthest = float(np.linalg.norm(np.maximum(domain.down, domain.up))) * (1 + OUTWARD)
+    builder.add_columns("distance", np.zeros(1), np.array([min(domain.radius, farthest)]))
     scores, readers = add_choices(builder, readings.network, pixels, known, {})
     builder.add_rows(scores.mapped(case.matrix), case.threshold, np.inf)
     objective = np.zeros(builder.width)

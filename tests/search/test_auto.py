@@ -23,6 +23,7 @@ from closecall.settings import DEFAULT, Settings
 SMALL = ("dnn", {"sizes": [8, 8], "input_shape": [1, 3, 3], "classes": 3})
 LOCAL = ("strided", {})
 BATCHES_FIRST = replace(DEFAULT, auto=replace(DEFAULT.auto, units_for_boxes=10))
+FEWER_UNITS = replace(DEFAULT, lp=replace(DEFAULT.lp, units_for_readings=0))
 WIDE = ("dnn", {"sizes": [1600], "input_shape": [1, 3, 3], "classes": 3})
 
 
@@ -54,7 +55,9 @@ def problem_of(
     [
         (problem_of(SMALL, "l1"), "attack", "linear programs"),
         (problem_of(SMALL, "linf"), "attack", "linear programs"),
-        (problem_of(SMALL, "l2"), "attack", "first bound"),
+        (problem_of(SMALL, "l2"), "attack", "linear programs, shortly"),
+        (problem_of(SMALL, "l2", settings=FEWER_UNITS), "attack", "first bound"),
+        (problem_of(WIDE, "l2"), "attack", "batched bounds"),
         (problem_of(SMALL, "l0"), "attack", "first bound"),
         (problem_of(LOCAL, "linf"), "attack", "boxes"),
         (problem_of(LOCAL, "linf", settings=BATCHES_FIRST), "attack", "batched bounds, shortly"),
@@ -67,6 +70,17 @@ def test_each_question_gets_its_plan(problem: Problem, first: str, then: str) ->
     plan = next(plan for plan in TABLE if plan.applies(problem))
     later = next((plan.engines for plan in plan.then if plan.applies(problem)), ())
     assert (*plan.engines, *later)[:3] == ("linear bounds", first, then)
+
+
+@pytest.mark.parametrize(
+    ("kind", "engines"), [(SMALL, ("linear programs, shortly", "solver")), (WIDE, ("solver",))]
+)
+def test_pixels_are_counted_by_linear_programs_where_few_units_are_open(
+    kind: tuple[str, dict[str, object]], engines: tuple[str, ...]
+) -> None:
+    problem = problem_of(kind, "l0")
+    plan = next(plan for plan in TABLE if plan.applies(problem))
+    assert next(later.engines for later in plan.then if later.applies(problem)) == engines
 
 
 def test_every_engine_that_is_named_exists_and_every_question_has_a_plan() -> None:

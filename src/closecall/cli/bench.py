@@ -27,7 +27,7 @@ def bench(
     yardsticks: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Any of paper, gurobi, highs, cnn, robust, wide, oval21, pixels and growth, all by "
+            help="Any of paper, gurobi, highs, norms, cnn, robust, wide, oval21, pixels and growth, all by "
             "default; or soundness alone.",
             autocompletion=one_of(*YARDSTICKS, SOUNDNESS),
         ),

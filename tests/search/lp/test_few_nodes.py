@@ -15,7 +15,7 @@ from closecall.readers import read
 from closecall.search.auto import attack
 from closecall.search.lp.all_cases import settle_by_few_nodes
 from closecall.search.methods import search
-from closecall.search.problem import Problem
+from closecall.search.problem import Finding, Problem
 from closecall.settings import DEFAULT
 
 KINDS = {
@@ -36,13 +36,17 @@ def problem_of(kind: str, seed: int, norm: str, radius: float = math.inf, **aske
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", ["l2", "l0"])
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("attacked", [True, False])
-def test_the_answer_is_that_of_a_solver(kind: str, norm: str, seed: int, attacked: bool) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_the_answer_is_that_of_a_solver(kind: str, norm: str, seed: int) -> None:
     truth = search(problem_of(kind, seed, norm), "milp")
-    problem = problem_of(kind, seed, norm)
-    if attacked:
-        attack(problem)
+    for attacked in (True, False):
+        problem = problem_of(kind, seed, norm)
+        if attacked:
+            attack(problem)
+        compare(problem, truth)
+
+
+def compare(problem: Problem, truth: Finding) -> None:
     settle_by_few_nodes(problem)
     incumbent = problem.incumbent
     assert incumbent.settled

@@ -398,7 +398,7 @@ class LinearPrograms:
     share_for_first_bound: float = 0.4
     # Of the time left, for trees in L2 and L0 before batched bounds or the solver take over. Measured on
     # `mnist-dnn1` to `mnist-dnn3`: most take a second or two, the others would take 2,000 nodes a case.
-    share_for_few_nodes: float = 0.2
+    share_for_few_nodes: float = 0.35
     # What the linear programs of L2 are for: so many open units, and columns for what the network reads of
     # its pixels. `mnist-dnn1` to `mnist-dnn3` have up to 32 and 20, and 2,000 nodes close a case with 32; on
     # `mnist-50x2` they only took time from batched bounds.

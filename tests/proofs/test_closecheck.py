@@ -411,6 +411,16 @@ class Nowhere:
         pass
 
 
+def test_the_sentence_says_what_was_left_out(tmp_path: Path) -> None:
+    network, path = dense(7), tmp_path / "proof.ccp"
+    limits: dict[str, Any] = {"cap": 0.001, "mask": "0:2", "pixel_range": (0.0, 2.0)}
+    question = asked(network, 7, "linf", outputs="relu", ratio=2.0, margin=0.5, **limits)
+    write_proof(network, Claim(question, 0.0005, None), path)
+    said = str(check(str(path)))
+    for words in ("from 0 to 2", "by more than 0.001", "only the pixels 0:2", "factor 2", "a score of 0.5"):
+        assert words in said
+
+
 def test_closecheck_runs_alone(proof: tuple[Path, float]) -> None:
     command = [sys.executable, "-I", "-S", closecheck.__file__]
     done = subprocess.run([*command, str(proof[0])], capture_output=True, text=True, check=False)

@@ -776,7 +776,12 @@ class Report:
         asked, norm = self.asked, {"l1": "L1", "linf": "L∞"}[self.asked["norm"]]
         within = "in the box" if asked["radius"] is None else f"within {asked['radius']!r} ({norm})"
         margin = f"margin {asked['lead']:g}" if asked["factor"] == 1 else f"factor {asked['factor']:g}"
+        margin += "" if asked["least"] is None else f" and a score of {asked['least']:g}"
         where = ", in float32 with sums in any order" if asked["deployed"] else ""
+        low, high = asked["pixel_range"]
+        within += "" if (low, high) == (0, 1) else f", with pixels from {low:g} to {high:g}"
+        within += "" if asked["cap"] is None else f", no pixel changed by more than {asked['cap']:g}"
+        within += "" if asked["mask"] is None else f", only the pixels {asked['mask']} changed,"
         change, label, top = "changes the verdict", asked["label"], asked["out_of_top"]
         if asked["targets"] is not None:
             change = f"turns class {label} into class {' or '.join(map(str, asked['targets']))}"

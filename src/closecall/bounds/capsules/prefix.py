@@ -57,8 +57,9 @@ def rectified(form: Form, low: Vector, high: Vector, blocks: Blocks) -> Form:
     The bounds are those of the form, where these are better. The new errors come after `blocks`.
     """
     radius = form.radius()
-    low = np.maximum(low, form.centre - radius - OUTWARD * np.abs(form.centre))
-    high = np.minimum(high, form.centre + radius + OUTWARD * np.abs(form.centre))
+    # fmax and fmin: what overflows in a form is no number, and says nothing about the bounds.
+    low = np.fmax(low, form.centre - radius - OUTWARD * np.abs(form.centre))
+    high = np.fmin(high, form.centre + radius + OUTWARD * np.abs(form.centre))
     is_open = (low < 0) & (high > 0)
     slope = np.where(low >= 0, 1.0, 0.0)
     np.divide(high, high - low, out=slope, where=is_open)

@@ -156,7 +156,7 @@ class LinearBounds:
 class CapsuleForms:
     """Affine forms of capsule networks, and the radii that they are asked about."""
 
-    # Gigabytes for the columns of forms: what a laptop can spare. By choice; zoo:mnist-caps takes about 0.2.
+    # Gigabytes for the columns of forms: what a laptop can spare. By choice; zoo:mnist-caps takes 0.1.
     most_gigabytes: float = 2.0
 
     # The first radius as a share of the witness's distance (or the domain's radius), the factor by which

@@ -12,18 +12,21 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from closecall.arrays import Vector
 from closecall.search.lp.branches import Picks
-from closecall.search.lp.nearest_point import NearestPoint
 from closecall.search.lp.open_nodes import Box, OpenNode, OpenNodes, Parent
 from closecall.search.lp.pseudo_costs import PseudoCosts
 from closecall.search.lp.readings import Tangents
 from closecall.search.lp.relaxation import Relaxation
 from closecall.settings import LinearPrograms
 from closecall.solvers.incremental_lp import Basis, WarmStatus
+
+if TYPE_CHECKING:
+    from closecall.search.lp.nearest_point import NearestPoint
 
 OPEN_GAP = 1e-8  # a choice whose smallest relative gap is below this is made
 BEYOND = 1e-8  # of the cutoff: where HiGHS may stop, so that its rounding does not spoil the proof
@@ -208,6 +211,8 @@ class NodeSolver:
 
 
 def nearest_point(relaxation: Relaxation, tangents: Tangents) -> NearestPoint:
+    from closecall.search.lp.nearest_point import NearestPoint  # only in L2, since scipy.linalg loads slowly
+
     return NearestPoint(relaxation.program, tangents.readings, tangents.domain)
 
 

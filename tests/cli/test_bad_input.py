@@ -62,7 +62,10 @@ def refuse(run, brightest, pixels) -> Callable[..., str]:
         ("nearest --image IMAGE --also l2:1", "a second budget is in l1, linf, l0, got l2"),
         ("nearest --image IMAGE --pixels 4bit", "pixels must be '8bit' or left out, got '4bit'"),
         ("nearest --image IMAGE --pixels 8bit --unit-cost 1", "between the 8-bit ones, too: leave one out"),
-        ("nearest --image IMAGE --pixels 8bit --proof p.jsonl", "for 8-bit images alone: leave the proof"),
+        (
+            "nearest --image IMAGE --pixels 8bit --proof p.jsonl",
+            "no proof can be written with pixels: leave the proof or pixels out",
+        ),
         ("nearest --image IMAGE --change contrast --pixels 8bit", "leave out the pixels beside it"),
         ("nearest --image IMAGE --patch 3", "3 x 3 pixels does not fit into the image: it has 2 x 2"),
         ("nearest --image IMAGE --patch 1 --unit-cost 1", "which a patch is compared by: leave one out"),

@@ -77,5 +77,5 @@ def test_wide_without_its_folder_is_left_out_with_a_sentence(
 def test_an_unknown_yardstick_is_refused(run: Callable, folder: Path, tmp_path: Path) -> None:
     ran = run("bench", "papers", "--out", tmp_path / "docs")
     assert ran.code == 2
-    assert "choose from paper, gurobi, highs, cnn, robust, wide, oval21, pixels, growth" in ran.err
+    assert "choose from paper, gurobi, highs, norms, cnn, robust, wide, oval21, pixels, growth" in ran.err
     assert not (tmp_path / "docs").exists()

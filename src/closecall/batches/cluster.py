@@ -81,9 +81,11 @@ def connected(where: Where, threads: int) -> Iterator[Client]:
             with client:
                 yield client
         return
-    # Deaths are counted here: the first one comes back at once.
+    # Deaths are counted here: the first one comes back at once. Dask's profiler would hold up searches a
+    # hundred times a second.
+    settings = {"distributed.scheduler.allowed-failures": 0, "distributed.worker.profile.enabled": False}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        dask.config.set(settings),
         LocalCluster(
             n_workers=processes(where, threads),
             threads_per_worker=1,

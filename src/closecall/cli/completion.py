@@ -13,7 +13,7 @@ SPLITS = ("test", "train")
 TARGETS = ("any", "paper")
 FORMS = ("tight", "paper")
 PRESETS = ("paper",)
-YARDSTICKS = ("paper", "gurobi", "highs", "cnn", "robust", "wide", "oval21", "pixels", "growth")
+YARDSTICKS = ("paper", "gurobi", "highs", "norms", "cnn", "robust", "wide", "oval21", "pixels", "growth")
 MODELS = ("dnn", "cnn", "cnn-baseline", "capsnet")
 
 Complete = Callable[[str], list[str]]

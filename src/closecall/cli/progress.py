@@ -22,6 +22,7 @@ SECONDS_BEFORE_SECONDS = 2.0
 STAGES = {
     "read": "reading the model",
     "bounds": "bounding units",
+    "forms": "bounding capsules",
     "attack": "attacking",
     "encode": "writing the model",
     "tighten": "tightening bounds",

@@ -27,8 +27,6 @@ def check_provable(question: Question) -> None:
     asked = [name for name in UNPROVABLE if getattr(question, name) is not None]
     if asked:
         raise QueryError(f"no proof can be written with {asked[0]}: leave the proof or {asked[0]} out.")
-    if question.pixels is not None:
-        raise QueryError("no proof can be written for 8-bit images alone: leave the proof or the pixels out.")
     cap_of(question)
 
 

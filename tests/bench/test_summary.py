@@ -127,3 +127,12 @@ def test_the_page_says_what_the_record_says(made_up: Make, tmp_path: Path) -> No
     assert re.search(
         r"1 question was left out of the means of milp \(scip\): The licence is too small\.", page
     )
+
+
+def test_refusals_that_differ_in_numbers_alone_are_told_once(made_up: Make, tmp_path: Path) -> None:
+    refused = {"method": "milp", "solver": "gurobi", "outcome": "refused"}
+    sizes = [made_up(image=k, note=f"The model has {1000 + k} columns.", **refused) for k in range(3)]
+    write_page([*race(made_up), *sizes], tmp_path, {})
+    page = (tmp_path / "PERFORMANCE.md").read_text()
+    assert page.count("left out of the means of milp (gurobi)") == 1
+    assert "3 questions were left out of the means of milp (gurobi); it said of the first" in page

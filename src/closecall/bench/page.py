@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,11 +63,14 @@ def yardstick_part(summary: Summary) -> str:
     known = YARDSTICKS.get(summary.yardstick)
     what = known.what if known is not None else ""
     parts = [f"## {summary.yardstick} ({summary.run} run)", what, table(summary)]
-    refusals = dict.fromkeys((m.contender, m.note) for m in summary.measurements if m.left_out)
-    for contender, note in refusals:
-        count = sum((m.contender, m.note) == (contender, note) and m.left_out for m in summary.measurements)
-        questions = "question was" if count == 1 else "questions were"
-        parts.append(f"{count} {questions} left out of the means of {contender}: {note}")
+    refusals: dict[tuple[str, str], list[str]] = {}  # by contender and by what is said beside all numbers
+    for m in summary.measurements:
+        if m.left_out:
+            refusals.setdefault((m.contender, re.sub(r"\d[\d,]*", "", m.note)), []).append(m.note)
+    for (contender, _), notes in refusals.items():
+        told = "1 question was" if len(notes) == 1 else f"{len(notes)} questions were"
+        of_which = "" if len(set(notes)) == 1 else "; it said of the first"
+        parts.append(f"{told} left out of the means of {contender}{of_which}: {notes[0]}")
     parts.append(details(summary.measurements))
     return "\n\n".join(part for part in parts if part)
 

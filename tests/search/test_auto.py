@@ -63,7 +63,7 @@ def problem_of(
         (problem_of(LOCAL, "linf", settings=BATCHES_FIRST), "attack", "batched bounds, shortly"),
         (problem_of(WIDE, "l1"), "attack", "batched bounds"),
         (problem_of(WIDE, "linf", nearest=False, radius=0.1), "attack", "batched bounds"),
-        (problem_of(SMALL, "linf", nearest=False), "batched bounds, for half of the time", "boxes"),
+        (problem_of(SMALL, "linf", nearest=False), "attack", "batched bounds, for half of the time"),
     ],
 )
 def test_each_question_gets_its_plan(problem: Problem, first: str, then: str) -> None:

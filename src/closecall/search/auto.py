@@ -258,7 +258,7 @@ TABLE = (
     ),
     Plan(
         asks_about_a_box,
-        ("linear bounds", "batched bounds, for half of the time", "boxes", "solver"),
+        ("linear bounds", "attack", "batched bounds, for half of the time", "boxes", "solver"),
         "a box and no distance: batched bounds attack and bound all cases at once, cuts come after",
     ),
     Plan(

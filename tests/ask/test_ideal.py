@@ -18,31 +18,16 @@ from closecall.ask.ideal import Ideal, ideal
 from closecall.encoding.encode import Costs
 from closecall.errors import QueryError
 
+from .hidden_layer import HiddenLayer
+
 torch.set_num_threads(1)
 
 PIXELS, HIDDEN, CLASSES = 3, 5, 3
 
 
-class Tiny(nn.Module):
-    """One hidden layer, so that a pattern is one sign for each unit."""
-
-    input_shape = (1, 1, PIXELS)
-
+class Tiny(HiddenLayer):
     def __init__(self, seed: int) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.enter, self.leave = nn.Linear(PIXELS, HIDDEN), nn.Linear(HIDDEN, CLASSES)
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.normal_(std=1.0 if parameter.dim() > 1 else 0.3)
-        self.eval()
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.leave(torch.relu(self.enter(images.flatten(1))))
-
-    def weights(self) -> list[np.ndarray]:
-        parameters = (self.enter.weight, self.enter.bias, self.leave.weight, self.leave.bias)
-        return [parameter.detach().double().numpy() for parameter in parameters]
+        super().__init__(seed, (1, 1, PIXELS), HIDDEN, CLASSES, (1.0, 0.3))
 
 
 def best_lead(model: Tiny, target: int, low: float, high: float) -> float:

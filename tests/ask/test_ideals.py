@@ -21,6 +21,8 @@ from closecall.encoding.encode import Costs
 from closecall.errors import QueryError
 from closecall.question.variation import neighbours, variation
 
+from .hidden_layer import HiddenLayer
+
 torch.set_num_threads(1)
 
 HIDDEN, CLASSES, SHAPE = 5, 3, (1, 2, 3)
@@ -29,24 +31,9 @@ PAIRS = ((0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5))  # neighbours o
 MARGIN = 0.001
 
 
-class Tiny(nn.Module):
-    input_shape = SHAPE
-
+class Tiny(HiddenLayer):
     def __init__(self, seed: int) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.enter, self.leave = nn.Linear(PIXELS, HIDDEN), nn.Linear(HIDDEN, CLASSES)
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.normal_(std=1.0 if parameter.dim() > 1 else 0.3)
-        self.eval()
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.leave(torch.relu(self.enter(images.flatten(1))))
-
-    def weights(self) -> list[np.ndarray]:
-        parameters = (self.enter.weight, self.enter.bias, self.leave.weight, self.leave.bias)
-        return [parameter.detach().double().numpy() for parameter in parameters]
+        super().__init__(seed, SHAPE, HIDDEN, CLASSES, (1.0, 0.3))
 
 
 def roughness(image: np.ndarray) -> float:

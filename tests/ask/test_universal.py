@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog
-from torch import nn
 
 import closecall
 from closecall.ask.universal import universal
@@ -19,29 +18,16 @@ from closecall.question.question import Question
 from closecall.question.universal import Together
 from closecall.verdict.universal import Universal
 
+from .hidden_layer import HiddenLayer
+
 torch.set_num_threads(1)
 
 PIXELS, HIDDEN, CLASSES, MARGIN = 2, 2, 3, 0.001
 
 
-class Tiny(nn.Module):
-    input_shape = (1, 1, PIXELS)
-
+class Tiny(HiddenLayer):
     def __init__(self, seed: int) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.enter, self.leave = nn.Linear(PIXELS, HIDDEN), nn.Linear(HIDDEN, CLASSES)
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.normal_(std=1.5 if parameter.dim() > 1 else 0.4)
-        self.eval()
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.leave(torch.relu(self.enter(images.flatten(1))))
-
-    def weights(self) -> list[np.ndarray]:
-        parameters = (self.enter.weight, self.enter.bias, self.leave.weight, self.leave.bias)
-        return [parameter.detach().double().numpy() for parameter in parameters]
+        super().__init__(seed, (1, 1, PIXELS), HIDDEN, CLASSES, (1.5, 0.4))
 
 
 def pieces(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
-from torch import Tensor
+from torch import Tensor, nn
 
 from closecall import certify, ideal, nearest, read
 from closecall.arrays import Vector
@@ -277,6 +277,13 @@ def test_other_routing_is_refused(preset: str) -> None:
     chosen = sizes if preset == "efficient" else {}
     with pytest.raises(UnsupportedLayerError, match="only about those with dynamic routing"):
         read(CapsNet((1, 8, 8), 3, preset=preset, **chosen).eval())
+
+
+def test_pooling_before_capsules_is_refused() -> None:
+    pooled = tiny().eval()
+    pooled.stem = nn.Sequential(pooled.stem, nn.MaxPool2d(3, stride=1, padding=1))
+    with pytest.raises(UnsupportedLayerError, match="only convolutions, dense layers and ReLUs may stand"):
+        nearest(pooled, np.zeros((1, 8, 8)), label=0)
 
 
 def test_a_network_that_overflows_or_is_not_a_number_is_refused() -> None:

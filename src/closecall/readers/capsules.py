@@ -10,7 +10,7 @@ from closecall.errors import UnsupportedLayerError
 from closecall.models.capsnet import CapsNet
 from closecall.models.capsules.layers import ClassCapsules, PrimaryCapsules, as_capsules
 from closecall.network import Network, Node
-from closecall.network.layers import Capsules
+from closecall.network.layers import Affine, Capsules, Relu
 from closecall.network.windows import Shape
 from closecall.readers.torch import read_module
 
@@ -40,6 +40,11 @@ def read_capsules(network: CapsNet, shape: Shape) -> Network:
         )
     builder, output = read_module(BeforeRouting(network, primary), shape)
     before = builder.finish(output)
+    if not all(isinstance(node.layer, (Affine, Relu)) for node in before.nodes):
+        raise UnsupportedLayerError(
+            "nothing can be proven about capsules behind pooling: only convolutions, dense layers and ReLUs "
+            "may stand before them."
+        )
     weight = parents.weight.detach().to(torch.float64).cpu().numpy()
     votes = weight.reshape(*weight.shape[:2], parents.classes, -1).transpose(0, 2, 3, 1)
     last = Node(Capsules(np.ascontiguousarray(votes), network.sizes.iterations), (len(before.nodes),))

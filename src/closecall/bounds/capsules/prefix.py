@@ -10,6 +10,7 @@ from closecall.arrays import OUTWARD, Vector
 from closecall.bounds.capsules.forms import UP, Ball, Blocks, Form, widened
 from closecall.bounds.linear import Bounds
 from closecall.clock import OutOfTimeError
+from closecall.errors import UnsupportedLayerError
 from closecall.network import Network
 from closecall.network.layers import Affine, Relu
 
@@ -30,7 +31,7 @@ def form_before(network: Network, known: Bounds, ball: Ball, until: float) -> Fo
             forms.append(rectified(inputs[0], known.lower[source], known.upper[source], blocks))
             blocks = forms[-1].blocks
         else:
-            raise NotImplementedError(f"a form of {type(node.layer).__name__}")
+            raise UnsupportedLayerError(f"a {type(node.layer).__name__} before capsules has no affine form.")
         for source in node.inputs:
             if last_use[source] == number:
                 forms[source] = forms[0]  # its columns are not needed again

@@ -20,7 +20,7 @@ from closecall.batches.together import ENGINE
 from closecall.data import load_dataset
 
 ROBUST, SMALL = "zoo:mnist-cnn-robust", "zoo:mnist-dnn1"
-L1_RADIUS = 2.0  # in L1 nothing is settled before workers are asked
+L1_RADIUS = 0.5  # in L1 nothing is settled before workers are asked
 ROUNDS = 5  # of one worker and two in turns; medians are told
 NOT_COUNTED = 400  # answers: a worker that is already at work gives so many while another one gets ready
 
